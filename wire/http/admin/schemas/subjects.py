@@ -46,6 +46,7 @@ SUBJECT_MISSING, VERSION_MISSING, SCHEMA_MISSING, LEVEL_MISSING = 40401, 40402, 
 SCHEMA_INVALID, VERSION_INVALID, LEVEL_INVALID = 42201, 42202, 42203
 WHOLE: Final = re.compile("[0-9]{1,18}")
 POLICY: Final = "schema_compatibility_strategy"
+ADDING: Final = "is_allow_auto_update_schema"
 
 
 class Problem(Exception):
@@ -212,7 +213,8 @@ async def register(request: AdminRequest) -> Answer:
         name,
         schema,
         rule,
-        user=request.identity.name,
+        user=request.principal,
+        may_be_new=await may_add(request, name),
         follows=verdicts.check_follows_strictly,
     )
     found = (await schemas.versions(name)).numbered(version)
@@ -279,12 +281,24 @@ async def types(_ask: AdminRequest) -> list[str]:
 
 async def level(request: AdminRequest, name: Named) -> SchemaStrategy:
     """What a new version of the subject must have in common with those before it."""
+    return schema_strategy(await _decision(request, name, POLICY)) or SchemaStrategy.BACKWARD
+
+
+async def may_add(request: AdminRequest, name: Named) -> bool:
+    """Whether clients may add versions to the subject."""
+    decided = await _decision(request, name, ADDING)
+    return (
+        request.broker.catalog.defaults.is_allow_auto_update_schema if decided is None else decided
+    )
+
+
+async def _decision(request: AdminRequest, name: Named, policy_name: str) -> Any:
+    """What the topic or its namespace has decided; None for nothing."""
     catalog = request.broker.catalog
     namespace = await catalog.policies(namespace_of(name))
     topic = await catalog.topic_policies(name) if isinstance(name, TopicName) else None
-    policy = next(each for each in catalog.levels.policies if each.name == POLICY)
-    decided = policy.decision(topic or catalog.levels.topic(), namespace, catalog.cluster)
-    return schema_strategy(decided) or SchemaStrategy.BACKWARD
+    policy = next(each for each in catalog.levels.policies if each.name == policy_name)
+    return policy.decision(topic or catalog.levels.topic(), namespace, catalog.cluster)
 
 
 def level_name(rule: SchemaStrategy) -> str:

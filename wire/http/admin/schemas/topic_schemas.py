@@ -125,7 +125,7 @@ async def add(request: AdminRequest) -> Answer:
         await schemas.check_valid(schema)
     except IncompatibleSchema as error:
         raise HTTPException(422, str(error)) from error
-    user = request.identity.name
+    user = request.principal
     version = await schemas.add(request.topic, schema, rule, user=user)
     return {"version": {"version": version}}
 
