@@ -20,6 +20,8 @@ from magnetar.core.schema.schema import DEFINED_IN_AVRO, NO_PROPERTIES, SchemaKi
 LENGTH: Final = Layout(">i")
 NOT_A_PAIR: Final = "the definition is none of key and value"
 HALVES: Final = ("key", "value")
+ENCODING: Final = "kv.encoding.type"
+INLINE: Final = "INLINE"
 
 
 def halves(schema: TopicSchema) -> tuple[TopicSchema, TopicSchema]:
@@ -29,6 +31,14 @@ def halves(schema: TopicSchema) -> tuple[TopicSchema, TopicSchema]:
     if rest:
         raise IncompatibleSchema(NOT_A_PAIR)
     return _half(schema, "key", key), _half(schema, "value", value)
+
+
+def written_form(schema: TopicSchema) -> str:
+    """How a pair is written, beside its definition: the kinds of both, and whether the key is in
+    front of the value or apart from it.
+    """
+    kinds = (half.kind.name for half in halves(schema))
+    return " ".join((*kinds, schema.properties.get(ENCODING, INLINE)))
 
 
 def _cut(definition: bytes) -> tuple[bytes, bytes]:

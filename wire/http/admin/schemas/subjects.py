@@ -286,10 +286,10 @@ async def level(request: AdminRequest, name: Named) -> SchemaStrategy:
 
 async def may_add(request: AdminRequest, name: Named) -> bool:
     """Whether clients may add versions to the subject."""
-    decided = await _decision(request, name, ADDING)
-    return (
-        request.broker.catalog.defaults.is_allow_auto_update_schema if decided is None else decided
-    )
+    decided: bool | None = await _decision(request, name, ADDING)
+    if decided is None:
+        return request.broker.catalog.defaults.is_allow_auto_update_schema
+    return decided
 
 
 async def _decision(request: AdminRequest, name: Named, policy_name: str) -> Any:
