@@ -30,7 +30,7 @@ from magnetar.core.schema.subjects import HOME, named, namespace_of, subject_of
 from magnetar.core.security.actions import Action, ResourceType
 from magnetar.wire.http.request import AdminRequest
 from magnetar.wire.http.rights import Needs
-from magnetar.wire.http.routes import JSON, AdminHandler, Reads, Table
+from magnetar.wire.http.routes import JSON, AdminHandler, ReadsOnly, Table
 
 Answer = dict[str, Any]
 NONE: Final = "NONE"
@@ -86,7 +86,7 @@ def answering(handler: AdminHandler) -> AdminHandler:
         except Invalid as error:
             return _problem(SCHEMA_INVALID, str(error))
 
-    return Reads(answer) if isinstance(handler, Reads) else answer
+    return ReadsOnly(answer) if isinstance(handler, ReadsOnly) else answer
 
 
 def _problem(code: int, text: str) -> Response:
@@ -404,7 +404,7 @@ VERSION: Final = "/{subject}/versions/{version}"
 TABLES: Final = {
     "/subjects": _table(
         ("GET", "", list_subjects, Needs.IDENTITY),
-        ("POST", HERE, Reads(look_up), Needs.SUBJECT),
+        ("POST", HERE, ReadsOnly(look_up), Needs.SUBJECT),
         ("DELETE", HERE, delete, Needs.SUPERUSER),
         ("GET", f"{HERE}/versions", list_versions, Needs.SUBJECT),
         ("POST", f"{HERE}/versions", register, Needs.SUBJECT_WRITER),
@@ -419,8 +419,8 @@ TABLES: Final = {
         ("GET", "/types", types, Needs.IDENTITY),
     ),
     "/compatibility/subjects": _table(
-        ("POST", VERSION, Reads(compare), Needs.SUBJECT),
-        ("POST", f"{HERE}/versions", Reads(compare_all), Needs.SUBJECT),
+        ("POST", VERSION, ReadsOnly(compare), Needs.SUBJECT),
+        ("POST", f"{HERE}/versions", ReadsOnly(compare_all), Needs.SUBJECT),
     ),
     "/config": _table(
         ("GET", "", get_level, Needs.IDENTITY),
