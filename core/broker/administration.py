@@ -138,7 +138,7 @@ async def delete_partitioned(broker: Broker, name: TopicName, *, force: bool) ->
         for each in present:
             await broker.delete(each, force=True)
         await broker.topic_ids.forget(name)
-        await broker.schemas.forget(name)
+        await broker.forget_schemas(name)
         await broker.catalog.forget_topic(name)
 
 

@@ -43,7 +43,7 @@ from magnetar.core.kernel.errors import (
     NotReady,
     TopicNotFound,
 )
-from magnetar.core.kernel.names import NamespaceName, TopicName
+from magnetar.core.kernel.names import NON_PERSISTENT, PERSISTENT, NamespaceName, TopicName
 from magnetar.core.kernel.throttle import UNLIMITED, RateLimit, throttle_for
 from magnetar.core.ledger.log.trim import RollLimits
 from magnetar.core.ledger.read.tail_cache import TailCache
@@ -366,6 +366,15 @@ class Broker:
         """Delete what a topic has in common with its partitions: with the last of them only."""
         if not name.partitioned:
             await self.topic_ids.forget(name)
+            await self.forget_schemas(name)
+
+    async def forget_schemas(self, name: TopicName) -> None:
+        """Delete the schemas of a topic that is deleted, unless its namesake has them, too: the one
+        in the other domain (`records.path_of`).
+        """
+        domain = NON_PERSISTENT if name.persistent else PERSISTENT
+        namesake = TopicName.parse(f"{domain}://{name.full.partition('://')[2]}")
+        if not await self.catalog.partitions(namesake) and not await self.exists(namesake):
             await self.schemas.forget(name)
 
     async def apply_policies(self, namespace: NamespaceName) -> None:

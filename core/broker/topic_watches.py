@@ -9,6 +9,11 @@ they are read in rounds, so that what many changes have in common is done once. 
 took long, the next one waits (`REST_FACTOR`), so ten thousand new topics do not take the loop.
 Without a change, and for namespaces that nobody watches, nothing is done.
 
+A name is matched with one pattern after the other, and one watcher is told after the other, with
+rests in between. What keeps this in order: the names of a namespace change only under its lock, so
+a pattern is listed before or after a change, not during it; and the watchers of a pattern are told
+under a lock of the pattern, which a new one takes, too: it is there for all of a change, or not.
+
 Invariants: a watcher that applies each change to the list it was given has what matches now, or did
 at the end of the last round. Names, patterns and watchers of all connections together are limited;
 a pattern whose watchers would exceed the limit is dropped, and they are told so.
@@ -39,6 +44,10 @@ LEDGERS: Final = "/managed-ledgers"
 WATCHERS_MAX: Final = 10_000
 PATTERNS_MAX: Final = 256
 """Watched patterns of all namespaces; each takes up to a megabyte."""
+STATES_MAX: Final = 600
+"""Of a watched pattern: to match a long name takes up to 15 ms. As many letters as a watcher's
+pattern may have need fewer.
+"""
 NAMES_MAX: Final = 2_000_000
 """Names in all watched namespaces, and entries of all lists of matching ones."""
 REST_FACTOR: Final = 4
@@ -74,6 +83,8 @@ class MatchingTopics:
             self._automaton = compiled(pattern)
         except BadPattern as error:
             raise Invalid(f"the pattern is not understood: {error}") from error
+        if self._automaton.size > STATES_MAX:
+            raise Invalid(f"a pattern that is watched has at most {STATES_MAX} states")
         self.namespace = namespace
         self.pattern = pattern
         self.names: list[str] = []
@@ -86,6 +97,7 @@ class MatchingTopics:
         """Empty if it is to be computed."""
         self._changes: dict[str, bool] = {}
         """Names that have come (True) or gone since the watchers were told."""
+        self._telling = trio.Lock()
         self._last = ("", False)
         """A topic and whether it matches: all its partitions do."""
 
@@ -122,20 +134,34 @@ class MatchingTopics:
             self._digest = names_hash(self.names)
         return self._digest
 
-    def tell(self, like: MatchingTopics | None = None) -> None:
-        """Tell all watchers what has changed. `like` is one that was told before: often patterns
-        match the same, and to compare ten thousand names takes a tenth of hashing them.
+    async def tell(self, like: MatchingTopics | None = None) -> None:
+        """Tell all watchers what has changed. When this returns there is no change that any of them
+        has not been told, until the caller awaits something.
+
+        `like` is one that was told before: often patterns match the same, and to compare ten
+        thousand names takes a tenth of hashing them.
         """
-        changes, self._changes = self._changes, {}
-        if not self.watchers or not changes:
-            return
-        new = [name for name, present in changes.items() if present]
-        gone = [name for name, present in changes.items() if not present]
-        if like is not None and like.names == self.names:
-            self._digest = like.digest
-        digest = self.digest
-        for watcher in list(self.watchers):
-            watcher.changed(new, gone, digest)
+        async with self._telling:
+            while self._changes:
+                changes, self._changes = self._changes, {}
+                if not self.watchers:
+                    continue
+                new = [name for name, present in changes.items() if present]
+                gone = [name for name, present in changes.items() if not present]
+                if like is not None and like.names == self.names:
+                    self._digest = like.digest
+                digest = self.digest
+                async for watcher in Cooperative(list(self.watchers)):
+                    if watcher in self.watchers:
+                        watcher.changed(new, gone, digest)
+
+    async def let_go(self) -> None:
+        """Tell all watchers that they are told nothing more."""
+        async for watcher in Cooperative(list(self.watchers)):
+            if watcher in self.watchers:
+                self.watchers.remove(watcher)
+                self.users -= 1
+                watcher.dropped()
 
 
 class WatchedNamespace:
@@ -162,7 +188,7 @@ class WatchedNamespace:
             return True
         return name.partitioned and name.partition_index < self.partitions.get(name.base.full, 0)
 
-    def note_log(self, name: TopicName, stored: bool) -> None:
+    async def note_log(self, name: TopicName, stored: bool) -> None:
         """A log was stored, or removed."""
         before = self.has(name)
         if stored:
@@ -170,8 +196,7 @@ class WatchedNamespace:
         else:
             self.stored.pop(name.full, None)
         if self.has(name) is not before:
-            for pattern in self.patterns.values():
-                pattern.note(name, not before)
+            await self._note(name, not before)
 
     async def note_partitions(self, base: TopicName, count: int) -> None:
         """A partitioned topic was created, has grown, or was deleted."""
@@ -181,8 +206,11 @@ class WatchedNamespace:
         low, high = sorted((before, count))
         async for index in Cooperative(range(low, high)):
             if partition_name(base.full, index) not in self.stored:
-                for pattern in self.patterns.values():
-                    pattern.note(base.partition(index), count > before)
+                await self._note(base.partition(index), count > before)
+
+    async def _note(self, name: TopicName, present: bool) -> None:
+        async for pattern in Cooperative(list(self.patterns.values())):
+            pattern.note(name, present)
 
     async def names(self) -> list[TopicName]:
         """All topics and partitions."""
@@ -242,11 +270,13 @@ class TopicWatches:
         try:
             if not found.listed.is_set():
                 await self._list(watched, found)
+            await found.tell()  # those who have an older list
+            if watched.patterns.get(pattern) is not found:  # it was dropped meanwhile
+                raise NotAllowed("too many topics are watched")
             if self.watchers >= WATCHERS_MAX:
                 raise NotAllowed("too many patterns of topics are watched")
             if self.size > NAMES_MAX:
                 raise NotAllowed("too many topics are watched")
-            found.tell()  # those who have an older list
             found.watchers.add(watcher)
         except BaseException:
             self._leave(found)
@@ -342,10 +372,10 @@ class TopicWatches:
         told: MatchingTopics | None = None
         async for pattern in Cooperative(self._patterns()):
             if pattern.is_changed():
-                pattern.tell(told)
+                await pattern.tell(told)
                 told = pattern
         if self.size > NAMES_MAX:
-            self._drop_largest()
+            await self._drop_largest()
 
     async def _read(self, namespace: NamespaceName, root: str, encoded: str) -> None:
         watched = self._namespaces.get(namespace)
@@ -360,15 +390,12 @@ class TopicWatches:
             await self._read_one(watched, root, encoded)
 
     async def _read_one(self, watched: WatchedNamespace, root: str, encoded: str) -> None:
-        try:
-            name = TopicName.of_managed_ledger(f"{watched.name}/persistent/{encoded}")
-        except InvalidName:
-            return
-        if name.system:
+        name = _listed(watched.name, encoded)
+        if name is None:
             return
         if root == LEDGERS:
             found = await self._broker.metadata.get(f"{LEDGERS}/{name.managed_ledger}")
-            watched.note_log(name, found is not None)
+            await watched.note_log(name, found is not None)
         else:
             await watched.note_partitions(name, await self._broker.catalog.partitions(name))
 
@@ -377,13 +404,13 @@ class TopicWatches:
         found = await self._broker.metadata.children(f"{LEDGERS}/{watched.name}/persistent")
         present: set[str] = set()
         async for encoded in Cooperative(found):
-            name = TopicName.of_managed_ledger(f"{watched.name}/persistent/{encoded}")
-            if not name.system:
+            name = _listed(watched.name, encoded)
+            if name is not None:
                 present.add(name.full)
-                watched.note_log(name, True)
+                await watched.note_log(name, True)
         async for name in Cooperative(list(watched.stored.values())):
             if name.full not in present:
-                watched.note_log(name, False)
+                await watched.note_log(name, False)
         partitioned = await self._broker.catalog.partitioned_of(watched.name)
         for name in [TopicName.parse(full) for full in watched.partitions]:
             if name not in partitioned:
@@ -392,11 +419,17 @@ class TopicWatches:
             if name.persistent and not name.system:
                 await watched.note_partitions(name, count)
 
-    def _drop_largest(self) -> None:
+    async def _drop_largest(self) -> None:
         largest = max(self._patterns(), key=lambda each: len(each.names))
         log.warning("%s: too many topics to watch", largest.namespace.name)
-        watchers, largest.watchers = largest.watchers, set()
-        largest.users -= len(watchers)
         self._drop(largest)
-        for watcher in watchers:
-            watcher.dropped()
+        await largest.let_go()
+
+
+def _listed(namespace: NamespaceName, encoded: str) -> TopicName | None:
+    """The topic of a record; None for one that is not listed, or whose name is none."""
+    try:
+        name = TopicName.of_managed_ledger(f"{namespace}/persistent/{encoded}")
+    except InvalidName:
+        return None
+    return None if name.system else name

@@ -100,13 +100,9 @@ class Acceptor:
                 log.warning("%s: accepts again", listener.door.name)
             host = str(address[0])
             refusal = self._refusal(host)
-            if refusal:
-                self.refused += 1
-                text = f"{host}: refused a connection: {refusal}"
-                self._complaints.say("connections refused", host, text)
-                if listener.refusal is Refusal.CLOSED:
-                    sock.close()
-                    continue
+            if refusal and listener.refusal is Refusal.CLOSED:
+                sock.close()
+                continue
             sock.setblocking(False)
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             yield Accepted(listener, sock, f"{host}:{address[1]}", refusal)
@@ -137,7 +133,17 @@ class Acceptor:
         self._resting.clear()
 
     def _refusal(self, host: str) -> str:
-        """The reason to refuse one more connection from `host`; empty if there is none."""
+        """The reason to refuse one more connection from `host`, which is counted and logged; empty
+        if there is none.
+        """
+        reason = self._obstacle(host)
+        if reason:
+            self.refused += 1
+            text = f"{host}: refused a connection: {reason}"
+            self._complaints.say("connections refused", host, text)
+        return reason
+
+    def _obstacle(self, host: str) -> str:
         limits = self._limits
         per_address = limits.connections_per_address_max
         if per_address and self._per_address[host] - self._refused_from(host) >= per_address:

@@ -77,6 +77,11 @@ class Automaton:
         self._known: dict[tuple[frozenset[int], str], frozenset[int]] = {}
         self._known_states = 0
 
+    @property
+    def size(self) -> int:
+        """The number of its states."""
+        return len(self._states)
+
     # -- building -----------------------------------------------------------------------------
 
     def _add(self, state: AutomatonState) -> int:

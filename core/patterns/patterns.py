@@ -34,6 +34,7 @@ _DIGIT: Final = (("0", "9"),)
 _WORD: Final = (("0", "9"), ("A", "Z"), ("_", "_"), ("a", "z"))
 _SPACE: Final = (("\t", "\n"), ("\f", "\r"), (" ", " "))
 _CLASSES: Final = {"d": _DIGIT, "w": _WORD, "s": _SPACE}
+_COUNT: Final = re.compile("0*[0-9]{1,4}")
 _QUOTE: Final = re.compile(r"\\.", re.DOTALL)
 _CONTROLS: Final = {"t": "\t", "n": "\n", "r": "\r", "f": "\f", "a": "\a", "v": "\v"}
 
@@ -115,10 +116,10 @@ class _Reader:
         """The counts in braces: `m`, `m,` or `m,n`."""
         end = self.text.find("}", self.at)
         low, comma, high = self.text[self.at : max(end, self.at)].partition(",")
-        if not low.isascii() or not low.isdigit() or not (high or "0").isdigit() or len(high) > 4:
+        if not _COUNT.fullmatch(low) or (high and not _COUNT.fullmatch(high)):
             raise BadPattern("a repetition is counted as {m}, {m,} or {m,n}")
         self.at = end + 1
-        least = int(low[:5])
+        least = int(low)
         most = least if not comma else int(high) if high else None
         if least > COUNT_MAX or (most is not None and not least <= most <= COUNT_MAX):
             raise BadPattern(f"a repetition may be counted up to {COUNT_MAX}")

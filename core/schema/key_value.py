@@ -20,6 +20,8 @@ from magnetar.core.schema.schema import DEFINED_IN_AVRO, NO_PROPERTIES, SchemaKi
 LENGTH: Final = Layout(">i")
 NOT_A_PAIR: Final = "the definition is none of key and value"
 HALVES: Final = ("key", "value")
+ENCODING: Final = "kv.encoding.type"
+INLINE: Final = "INLINE"
 
 
 def halves(schema: TopicSchema) -> tuple[TopicSchema, TopicSchema]:
@@ -29,6 +31,14 @@ def halves(schema: TopicSchema) -> tuple[TopicSchema, TopicSchema]:
     if rest:
         raise IncompatibleSchema(NOT_A_PAIR)
     return _half(schema, "key", key), _half(schema, "value", value)
+
+
+def written_form(schema: TopicSchema) -> str:
+    """How a pair is written, beside its definition: the kinds of both, and whether the key is in
+    front of the value or apart from it.
+    """
+    kinds = (half.kind.name for half in halves(schema))
+    return " ".join((*kinds, schema.properties.get(ENCODING, INLINE)))
 
 
 def _cut(definition: bytes) -> tuple[bytes, bytes]:
@@ -57,7 +67,7 @@ def _properties(schema: TopicSchema, which: str) -> Mapping[str, str]:
         return NO_PROPERTIES
     try:
         return msgspec.json.decode(text, type=dict[str, str])
-    except (msgspec.DecodeError, RecursionError) as error:
+    except (msgspec.DecodeError, RecursionError, UnicodeError) as error:
         raise IncompatibleSchema(f"the properties of the {which} are no JSON of texts") from error
 
 
@@ -85,7 +95,7 @@ def from_json(text: str) -> bytes:
     """The definition that tools have written."""
     try:
         found = msgspec.json.decode(text, type=dict[str, Any])
-    except (msgspec.DecodeError, RecursionError) as error:
+    except (msgspec.DecodeError, RecursionError, UnicodeError) as error:
         raise Invalid(f"the schema of a pair is no JSON: {error}") from error
     if not set(HALVES) <= set(found):
         raise Invalid('the schema of a pair has a "key" and a "value"')

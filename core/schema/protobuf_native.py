@@ -31,7 +31,7 @@ def root_message(definition: bytes) -> str:
     try:
         found = msgspec.json.decode(definition, type=Descriptors)
         files = FileDescriptorSet.FromString(found.file_descriptor_set)
-    except (msgspec.DecodeError, DecodeError, RecursionError) as error:
+    except (msgspec.DecodeError, DecodeError, RecursionError, UnicodeError) as error:
         raise IncompatibleSchema(f"the definition is no descriptor of protobuf: {error}") from error
     by_name = {each.name: each for each in files.file}
     root = by_name.get(found.root_file_descriptor_name)

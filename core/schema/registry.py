@@ -10,8 +10,9 @@ it.
     ... after it                            the version is there
 
 What is read often is kept in memory: lists, which watches keep up to date, and schemas, which never
-change. A version that the list in memory lacks is looked for in the store, since the client may
-have it from another broker.
+change. A version or an id that is not known is looked for in the store, since the client may have
+it from another broker. The store's server may be behind, too: it catches up before the second look,
+and before this broker tries again what another has done first.
 
 Limits: `size_max` bytes for a schema, `VERSIONS_MAX` versions of a topic, the memory of both
 caches; and large definitions are compared in one thread, one at a time.
@@ -131,6 +132,11 @@ class SchemaRegistry:
             self._lists.keep(path, known, VERSION_BYTES * (1 + known.versions.count))
         return known
 
+    async def _catch_up(self, path: str) -> None:
+        """Read a list anew, as it is by now: the store's server may be behind others."""
+        await self._metadata.sync()
+        self._forget(path)
+
     async def latest(self, name: Named) -> tuple[int, StoredSchema] | None:
         """The latest version and its schema."""
         latest = (await self.versions(name)).latest
@@ -141,8 +147,7 @@ class SchemaRegistry:
         path = records.path_of(name)
         known = await self._known(path)
         if version >= known.versions.next_version:
-            await self._metadata.sync()
-            self._forget(path)
+            await self._catch_up(path)
             known = await self._known(path)
         found = known.versions.numbered(version)
         return None if found is None else await self.by_id(found.id)
@@ -172,7 +177,11 @@ class SchemaRegistry:
         """The schema with that id."""
         found = self._schemas.get(schema_id)
         if found is None:
-            stored = await self._metadata.get(records.path_of_id(schema_id))
+            path = records.path_of_id(schema_id)
+            stored = await self._metadata.get(path)
+            if stored is None:  # another broker may have added it a moment ago
+                await self._metadata.sync()
+                stored = await self._metadata.get(path)
             if stored is None:
                 raise NotFound(f"there is no schema {schema_id}")
             found = records.decode_schema(stored.value)
@@ -283,6 +292,7 @@ class SchemaRegistry:
                 await self.check_new(known.versions.versions, schema, strategy, follows)
                 if await self._append(path, known, identity, stored):
                     return known.versions.next_version
+                await self._catch_up(path)
         raise BadVersion(f"other brokers keep adding schemas to {records.name_of(name)}")
 
     async def _append(
@@ -323,6 +333,7 @@ class SchemaRegistry:
                     with trio.CancelScope(shield=True):
                         await self._write(path, known.versions.deleted(), known.store_version)
                 except BadVersion:
+                    await self._catch_up(path)
                     continue
                 return known.versions.next_version
         raise BadVersion(f"other brokers keep adding schemas to {records.name_of(name)}")
@@ -351,7 +362,7 @@ class SchemaRegistry:
                         await self._delete_schemas(known.versions)
                         return
                 except (BadVersion, NotFound):
-                    continue
+                    await self._catch_up(path)
                 finally:
                     self._forget(path)
 

@@ -2,9 +2,10 @@
 
 A browser lets any page open a WebSocket to any server, and says where the page is from. Without
 authentication any page that a user of this machine visits could else read and write all topics. So
-a page needs the host name by which it reaches this server (another port is fine), or one that
-`mqtt.websocket_origins` names; on loopback all names of this machine are one. Clients that are no
-browsers send no `Origin`, and are not asked.
+a page needs the host name by which it reaches this server (another port is fine), or an origin that
+a setting names, `mqtt.websocket_origins` or `listen.http_websocket_origins` by what it connects to;
+on loopback all names of this machine are one. Clients that are no browsers send no `Origin`, and
+are not asked.
 """
 
 from __future__ import annotations

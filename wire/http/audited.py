@@ -2,7 +2,8 @@
 
 Named are method and path; bodies and queries may have secrets. Those that are refused for lack of a
 right are denials, which `Access.check` notes. Requests that only read, and now and then make what
-they are about, say so themselves (`note_made`).
+they are about, say so themselves (`note_made`); those that read by POST are marked
+(`routes.ReadsOnly`).
 """
 
 from __future__ import annotations

@@ -98,6 +98,17 @@ class AdminRequest:
         if self.original is not None:
             access.check(self.original, action, kind, name, self.host)
 
+    def allows(self, action: Action, kind: ResourceType, name: str) -> bool:
+        """Whether the client may do that; no denial is noted."""
+        access = self.services.access
+        everybody = (self.identity,) if self.original is None else (self.identity, self.original)
+        return all(access.allows(who, action, kind, name, self.host) for who in everybody)
+
+    @property
+    def principal(self) -> str:
+        """The name of whom it acts for; empty without authentication."""
+        return self.identity.name if self.original is None else self.original.name
+
     def check_readable(self, name: TopicName, subscription: str | None = None) -> None:
         """Raise `Unauthorized` unless the client may consume a topic that its body names."""
         topic = name.base.full

@@ -22,7 +22,8 @@ from magnetar.core.kernel.errors import (
 from magnetar.core.kernel.names import NamespaceName, TopicName
 from magnetar.core.metadata.memory import MemoryMetadata
 from magnetar.core.policy.policies import Effective, NamespacePolicies, TopicPolicies
-from magnetar.core.policy.values import AutoTopicCreation
+from magnetar.core.policy.values import AutoTopicCreation, SchemaStrategy
+from magnetar.core.schema.schema import SchemaKind, TopicSchema
 from magnetar.core.testing.bench import settled
 from magnetar.core.testing.broker import running
 from magnetar.core.testing.client import ClientProducer
@@ -186,6 +187,24 @@ async def test_the_namespace_of_internal_topics_is_not_deleted(broker: Broker) -
         with pytest.raises(NotAllowed, match="pulsar/system"):
             await refused
     assert await broker.catalog.namespaces("pulsar") == ["pulsar/other", "pulsar/system"]
+
+
+@pytest.mark.parametrize("partitions", [0, 2])
+async def test_schemas_stay_while_a_namesake_has_them(broker: Broker, partitions: int) -> None:
+    """Once the deletion of an idle non-persistent topic took those of the persistent one."""
+    volatile = TopicName.parse("non-persistent://public/default/a")
+    if partitions:
+        await administration.create_partitioned(broker, A, partitions)
+    else:
+        await administration.create_topic(broker, A)
+    text = TopicSchema(SchemaKind.STRING, b"")
+    await broker.schemas.add(A, text, SchemaStrategy.FULL)
+    await broker.topic(volatile, by_order=True)
+    await broker.delete(volatile)
+    assert (await broker.schemas.versions(A)).count == 1
+    delete = administration.delete_partitioned if partitions else administration.delete_topic
+    await delete(broker, A, force=True)
+    assert (await broker.schemas.versions(A)).count == 0
 
 
 async def test_others_run_while_names_of_many_partitions_are_made(broker: Broker) -> None:

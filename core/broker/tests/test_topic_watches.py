@@ -1,6 +1,6 @@
 """Who watches a pattern has the list of what matches, whatever comes and goes."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import pytest
 import trio
@@ -15,6 +15,7 @@ from magnetar.core.kernel.errors import Invalid, NotAllowed
 from magnetar.core.kernel.names import NamespaceName, TopicName
 from magnetar.core.testing.bench import settled
 from magnetar.core.testing.broker import Stores, running
+from magnetar.core.testing.turns import counted_turns
 
 DEFAULT = NamespaceName.parse("public/default")
 
@@ -189,6 +190,102 @@ async def test_limits(
         with pytest.raises(NotAllowed):
             await Listener().watch(broker, "public/default/a.*")
         assert broker.topic_watches.watchers == 1
+
+
+async def test_a_pattern_of_many_states_is_not_watched() -> None:
+    async with running() as broker:
+        for pattern in ("(.?){150}a", "(a?b?){200}"):
+            with pytest.raises(Invalid):
+                await Listener().watch(broker, pattern)
+        await Listener().watch(broker, "a" * 250)
+
+
+async def test_others_run_while_a_name_is_matched_with_many_patterns() -> None:
+    watched = topic_watches.WatchedNamespace(DEFAULT)
+    for index in range(12):
+        pattern = f"(.?){{{130 + index}}}a"
+        watched.patterns[pattern] = topic_watches.MatchingTopics(watched, pattern)
+    async with counted_turns() as turns:
+        await watched.note_log(topic("b" * 200), True)
+        assert turns.count >= 3
+
+
+class SlowListener(Listener):
+    """One that takes long to be told; `meanwhile` is called then."""
+
+    def __init__(self, clock: trio.testing.MockClock, meanwhile: Callable[[], None]) -> None:
+        super().__init__()
+        self._clock = clock
+        self._meanwhile = meanwhile
+
+    def changed(self, new: Sequence[str], gone: Sequence[str], digest: str) -> None:
+        super().changed(new, gone, digest)
+        self._clock.jump(topic_watches.REST_SECONDS_MAX)
+        self._meanwhile()
+
+
+async def test_others_run_while_watchers_are_told(autojump_clock: trio.testing.MockClock) -> None:
+    """Who has come, or asked for its list again, in the middle of it hears nothing twice."""
+    listeners: list[SlowListener] = []
+    newcomer, again = Listener(), trio.Event()
+    async with running() as broker, trio.open_nursery() as nursery:
+
+        async def ask_again() -> None:
+            await found.tell()
+            for each in listeners:
+                each.names = set(found.names)
+            await newcomer.watch(broker, ".*")
+            again.set()
+
+        def meanwhile() -> None:
+            if sum(each.calls for each in listeners) == 1:
+                nursery.start_soon(ask_again)
+
+        for _ in range(5):
+            listeners.append(SlowListener(autojump_clock, meanwhile))
+            found = await listeners[-1].watch(broker, ".*")
+        async with counted_turns() as turns:
+            async with found.namespace.lock:
+                await found.namespace.note_log(topic("a"), True)
+            await found.tell()
+            assert turns.count >= len(listeners) - 1
+        await again.wait()
+        async with found.namespace.lock:
+            await found.namespace.note_log(topic("a"), False)
+            await found.namespace.note_log(topic("b"), True)
+        await found.tell()
+        for each in (*listeners, newcomer):
+            assert each.names == full("b")
+
+
+async def test_a_pattern_that_is_dropped_while_it_is_listed() -> None:
+    async with running() as broker:
+        await Listener().watch(broker, "x")
+        (watched,) = broker.topic_watches._namespaces.values()
+
+        async def refused() -> None:
+            with pytest.raises(NotAllowed):
+                await Listener().watch(broker, ".*")
+
+        async with trio.open_nursery() as nursery, watched.lock:
+            nursery.start_soon(refused)
+            await settled()
+            watched.patterns[".*"].note(topic("a"), True)
+            await broker.topic_watches._drop_largest()
+        assert broker.topic_watches.watchers == 1
+
+
+async def test_a_record_with_a_strange_name(autojump_clock: trio.testing.MockClock) -> None:
+    """Once nothing of its namespace was listed, and it was read again for ever."""
+    async with running() as broker:
+        await broker.topic(topic("a"))
+        await broker.metadata.put("/managed-ledgers/public/default/persistent/", b"", -1)
+        listener = Listener()
+        await listener.watch(broker, ".*")
+        assert listener.names == full("a")
+        broker.topic_watches._note(topic_watches.LEDGERS)
+        await trio.sleep(1)
+        assert not broker.topic_watches._stale
 
 
 CHANGES = st.lists(

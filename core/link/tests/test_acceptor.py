@@ -57,6 +57,23 @@ def test_without_descriptors_a_listener_rests_until_it_is_woken(
     ]
 
 
+def test_a_connection_that_is_passed_on_is_refused_like_others(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level("INFO")
+    limits = LinkLimits(connections_max=0)
+    door = socket.create_server(("127.0.0.1", 0))
+    with closing(door), closing(new_poller()) as poller, closing(socket.socket()) as client:
+        accepting = Acceptor(poller, limits, Complaints(FixedClock()))
+        client.connect(door.getsockname())
+        with closing(door.accept()[0]) as sock:
+            assert "maximum of 0 connections" in accepting.adopted("lines", sock, never).refusal
+    assert accepting.refused == 1
+    assert caplog.messages == [
+        "127.0.0.1: refused a connection: the server has its maximum of 0 connections"
+    ]
+
+
 def test_a_listener_may_stop_while_it_rests() -> None:
     poller = new_poller()
     accepting = Acceptor(poller, LinkLimits(), Complaints(FixedClock()))

@@ -44,6 +44,7 @@ def test_anything_is_read_or_refused(pattern: str, name: str) -> None:
         *("(", ")", "a)", "[", "[a", "[b-a]", "*", "a**", "a{", "a{2,1}", "a{1001}", "a{x}", "\\"),
         *("(?=a)", "(?!a)", "(?<=a)", "(?i)a", "(a)\\1", "\\b", "\\pL", "[[:alpha:]]", "[\\D]"),
         *("(" * 60 + ")" * 60, "a" * 1001, "((a{100}){100}){100}", "(?P<n", "a{" + "9" * 900),
+        *("a{1,\u00b2}", "a{\u00b2}", "a{1,\u0662}", "a{1,99999}"),
     ],
 )
 def test_what_is_refused(pattern: str) -> None:

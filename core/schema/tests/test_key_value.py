@@ -52,6 +52,7 @@ def test_what_is_no_pair(definition: bytes) -> None:
         {"key.schema.properties": "{"},
         {"key.schema.properties": '{"a": 1}'},
         {"key.schema.properties": "[" * 100_000},
+        {"key.schema.properties": '{"\ud800": ""}'},
     ],
 )
 def test_what_the_properties_may_not_say(properties: dict[str, str]) -> None:
@@ -67,7 +68,7 @@ def test_as_tools_write_it() -> None:
     assert (key.definition, json.loads(value.definition)) == (b"", json.loads(RECORD))
 
 
-@pytest.mark.parametrize("text", ["", "7", "[]", "{}", '{"key": ""}', "{" * 100_000])
+@pytest.mark.parametrize("text", ["", "7", "[]", "{}", '{"key": ""}', "{" * 100_000, '{"\ud800"'])
 def test_what_tools_may_not_write(text: str) -> None:
     with pytest.raises(Invalid):
         from_json(text)

@@ -69,6 +69,8 @@ def test_imports() -> None:
         definition("google.protobuf.Timestamp.Deeper", TIME.name, TIME),
         definition("google.protobuf.Timestamp", "other.proto", TIME),
         TIMESTAMP.replace(b'"fileDescriptorSet": "', b'"fileDescriptorSet": "AAAA'),
+        TIMESTAMP.replace(b"Timestamp", b"Timestamp\xff"),
+        TIMESTAMP.replace(b"Timestamp", b"Timestamp\\ud800"),
     ],
 )
 def test_what_is_none(bad: bytes) -> None:

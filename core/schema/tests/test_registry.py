@@ -221,6 +221,46 @@ async def test_a_version_that_another_broker_has_added_is_found(metadata: Memory
     assert found.schema == ONE
 
 
+class Behind(MemoryMetadata):
+    """One of several servers of a store: it reads what others have written once it catches up."""
+
+    def __init__(self, whole: MemoryMetadata) -> None:
+        super().__init__()
+        self._whole = whole
+
+    async def put(self, path: str, value: bytes, expected: int) -> int:
+        return await self._whole.put(path, value, expected)
+
+    async def delete(self, path: str, expected: int) -> None:
+        await self._whole.delete(path, expected)
+
+    async def next(self, path: str) -> int:
+        return await self._whole.next(path)
+
+    async def sync(self) -> None:
+        self._values = dict(self._whole._values)
+
+
+async def test_a_broker_whose_server_is_behind(metadata: MemoryMetadata) -> None:
+    one = made(metadata)
+
+    def other() -> SchemaRegistry:
+        return made(Behind(metadata))
+
+    await one.add(NAME, ONE, FULL)
+    assert (await other().by_id(1)).schema == ONE
+    assert await other().add(NAME, MORE_OR_0, FULL) == 1
+    late = other()
+    await late.add(NAME, MORE_OR_0, FULL)
+    await one.add(NAME, avro({**X, "default": 0}), ANY)
+    assert await late.hide(NAME) == 3
+    await one.add(NAME, ONE, ANY)
+    await late.forget(NAME)
+    assert await metadata.children(records.BY_ID) == []
+    with pytest.raises(NotFound):
+        await other().by_id(1)
+
+
 class Full(MemoryMetadata):
     """Takes no list."""
 

@@ -147,6 +147,21 @@ def test_identity() -> None:
     assert verdicts.identity_of(MORE) != verdicts.identity_of(ONE)
 
 
+def test_identity_of_pairs() -> None:
+    """Numbers have no definition: pairs of them differ in what the properties say."""
+    nothing = joined(b"", b"")
+    one, other = pair("INT32", "STRING", nothing), pair("INT64", "STRING", nothing)
+    assert verdicts.identity_of(one) != verdicts.identity_of(other)
+    assert not may_follow(one, other, "FULL")
+    inline = pair("INT32", "STRING", nothing, **{"kv.encoding.type": "INLINE"})
+    assert verdicts.identity_of(inline) == verdicts.identity_of(one)
+    apart = pair("INT32", "STRING", nothing, **{"kv.encoding.type": "SEPARATED", "more": "x"})
+    assert verdicts.identity_of(apart) != verdicts.identity_of(one)
+    assert may_follow(one, apart, "FULL")
+    assert not may_follow(one, apart, "ALWAYS_INCOMPATIBLE")
+    assert may_follow(one, inline, "ALWAYS_INCOMPATIBLE")
+
+
 @pytest.mark.parametrize(
     ("strategy", "by", "with_all"),
     [

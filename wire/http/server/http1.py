@@ -187,7 +187,8 @@ class Http1Connection(TCPServer):
                 return
         self._until = trio.current_time() + REQUEST_SECONDS_MAX
         if self.pass_on is not None and await self._asks_for_websocket(self._until):
-            self._leave(self.pass_on, tls=tls)
+            with suppress(OSError):  # the client has disconnected
+                self._leave(self.pass_on, tls=tls)
             return
         try:
             await self._serve(tls)
@@ -214,7 +215,11 @@ class Http1Connection(TCPServer):
             parts = _tls_of(stream, self._begin)
             stream = stream.transport_stream
         sock = socket.socket(fileno=stream.socket.detach())
-        pass_on(sock, parts, self._begin if parts is None else b"")
+        try:
+            pass_on(sock, parts, self._begin if parts is None else b"")
+        except OSError:
+            sock.close()
+            raise
 
     async def _serve(self, tls: bool) -> None:
         stream: Any = self.stream.transport_stream if tls else self.stream

@@ -38,6 +38,33 @@ async def test_changes_and_denials() -> None:
     assert (found[2]["action"], found[2]["resource"]) == ("alter", "server")
 
 
+async def test_what_only_reads_by_post() -> None:
+    """Nor is what a list leaves out a denial."""
+    lines: list[bytes] = []
+    access = guarded(["root"])
+    access.audit = AuditTrail(SystemClock(), lines.append)
+    async with visiting(access=access) as visitor:
+        sent, shown = {"schema": '"int"'}, {"type": "STRING", "schema": ""}
+        made = await visitor.ask("POST", "/subjects/t-value/versions", sent, headers=ROOT)
+        assert made.status_code == 200
+        lines.clear()
+        for path, body, status in (
+            ("/subjects/t-value", sent, 200),
+            ("/compatibility/subjects/t-value/versions", sent, 200),
+            ("/compatibility/subjects/t-value/versions/1", sent, 200),
+            ("/admin/v2/schemas/public/default/t/version", shown, 200),
+            ("/admin/v2/schemas/public/default/t/compatibility", shown, 500),
+        ):
+            assert (await visitor.ask("POST", path, body, headers=ROOT)).status_code == status
+        listed = await visitor.ask("GET", "/subjects", headers=ROOT)
+        assert listed.json() == ["t-value"]
+        hidden = await visitor.ask("GET", "/subjects", headers={"authorization": "Bearer eve"})
+        assert (hidden.status_code, hidden.json()) == (200, [])
+        assert (lines, access.denials) == ([], 0)
+        await visitor.ask("DELETE", "/subjects/t-value", headers=ROOT)
+    assert len(lines) == 1
+
+
 async def test_what_is_made_by_requests_that_read() -> None:
     """Once; the same request again makes nothing."""
     lines: list[bytes] = []

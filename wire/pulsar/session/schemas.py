@@ -89,7 +89,7 @@ class SchemaHandlers:
         await attach(self._broker, topic_name(event.topic), add, create=False)
 
     async def _add(self, event: events.GetOrCreateSchema, topic: Topic) -> None:
-        schema, user = topic_schema(event.schema), self._client.identity.name
+        schema, user = topic_schema(event.schema), self._client.principal
         version = await schema_admission.admit_producer(self._broker, topic, schema, user)
         self._client.reply(replies.schema_taken(event.request_id, version_bytes(version)))
 

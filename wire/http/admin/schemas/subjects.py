@@ -10,20 +10,17 @@ unmodified. Avro is what they may register; other languages of schemas are refus
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from contextlib import suppress
+import re
+from collections.abc import Iterator, Mapping
+from itertools import chain
 from typing import Any, Final
 
 import msgspec
 from msgspec import Struct
 from starlette.responses import Response
 
-from magnetar.core.kernel.errors import (
-    IncompatibleSchema,
-    Invalid,
-    NotFound,
-    Unauthorized,
-)
+from magnetar.core.kernel.cooperation import Cooperative
+from magnetar.core.kernel.errors import IncompatibleSchema, Invalid, NotFound
 from magnetar.core.kernel.names import TopicName
 from magnetar.core.policy.values import SchemaStrategy, schema_strategy
 from magnetar.core.schema import records, verdicts
@@ -33,7 +30,7 @@ from magnetar.core.schema.subjects import HOME, named, namespace_of, subject_of
 from magnetar.core.security.actions import Action, ResourceType
 from magnetar.wire.http.request import AdminRequest
 from magnetar.wire.http.rights import Needs
-from magnetar.wire.http.routes import JSON, AdminHandler, Table
+from magnetar.wire.http.routes import JSON, AdminHandler, ReadsOnly, Table
 
 Answer = dict[str, Any]
 NONE: Final = "NONE"
@@ -47,7 +44,9 @@ LEVELS: Final[Mapping[str, SchemaStrategy]] = {
 }
 SUBJECT_MISSING, VERSION_MISSING, SCHEMA_MISSING, LEVEL_MISSING = 40401, 40402, 40403, 40408
 SCHEMA_INVALID, VERSION_INVALID, LEVEL_INVALID = 42201, 42202, 42203
+WHOLE: Final = re.compile("[0-9]{1,18}")
 POLICY: Final = "schema_compatibility_strategy"
+ADDING: Final = "is_allow_auto_update_schema"
 
 
 class Problem(Exception):
@@ -75,7 +74,7 @@ class SentLevel(Struct, frozen=True):
 
 
 def answering(handler: AdminHandler) -> AdminHandler:
-    """A handler whose errors have the registry's form."""
+    """A handler whose errors have the registry's form; it reads if that does."""
 
     async def answer(request: AdminRequest) -> object:
         try:
@@ -87,7 +86,7 @@ def answering(handler: AdminHandler) -> AdminHandler:
         except Invalid as error:
             return _problem(SCHEMA_INVALID, str(error))
 
-    return answer
+    return ReadsOnly(answer) if isinstance(handler, ReadsOnly) else answer
 
 
 def _problem(code: int, text: str) -> Response:
@@ -137,10 +136,11 @@ async def one(request: AdminRequest) -> SchemaVersion:
     versions, text = await present(request), request.part("version")
     if text in ("latest", "-1"):
         return versions[-1]
-    if not text.isdecimal() or not 0 < int(text[:18]) < 1 << 31:
+    number = int(text) if WHOLE.fullmatch(text) else 0
+    if not 0 < number < 1 << 31:
         raise Problem(VERSION_INVALID, f"'{text[:40]}' is no version: 1 to 2^31-1, or latest")
     for each in versions:
-        if each.version + 1 == int(text):
+        if each.version + 1 == number:
             return each
     raise Problem(VERSION_MISSING, f"Version {text} not found.")
 
@@ -166,16 +166,14 @@ def text_of(stored: StoredSchema) -> str:
 async def list_subjects(request: AdminRequest) -> list[str]:
     """Those that the client may ask about."""
     schemas, prefix = request.broker.schemas, request.text("subjectPrefix")
-    names: list[Named] = [
-        TopicName.parse(f"{HOME}/{local}") for local in await schemas.names_in(HOME)
-    ]
+    in_topics, others = await schemas.names_in(HOME), await schemas.subjects()
+    names: Iterator[Named] = (TopicName.parse(f"{HOME}/{local}") for local in in_topics)
     found = []
-    for name in [*names, *await schemas.subjects()]:
+    async for name in Cooperative(chain(names, others)):
         text = subject_of(name)
-        with suppress(Unauthorized):
-            request.check(*_to_see(name))
-            if text.startswith(prefix) and await versions_of(request, name):
-                found.append(text)
+        seen = text.startswith(prefix) and request.allows(*_to_see(name))
+        if seen and await versions_of(request, name):
+            found.append(text)
     return found
 
 
@@ -215,7 +213,8 @@ async def register(request: AdminRequest) -> Answer:
         name,
         schema,
         rule,
-        user=request.identity.name,
+        user=request.principal,
+        may_be_new=await may_add(request, name),
         follows=verdicts.check_follows_strictly,
     )
     found = (await schemas.versions(name)).numbered(version)
@@ -282,12 +281,24 @@ async def types(_ask: AdminRequest) -> list[str]:
 
 async def level(request: AdminRequest, name: Named) -> SchemaStrategy:
     """What a new version of the subject must have in common with those before it."""
+    return schema_strategy(await _decision(request, name, POLICY)) or SchemaStrategy.BACKWARD
+
+
+async def may_add(request: AdminRequest, name: Named) -> bool:
+    """Whether clients may add versions to the subject."""
+    decided: bool | None = await _decision(request, name, ADDING)
+    if decided is None:
+        return request.broker.catalog.defaults.is_allow_auto_update_schema
+    return decided
+
+
+async def _decision(request: AdminRequest, name: Named, policy_name: str) -> Any:
+    """What the topic or its namespace has decided; None for nothing."""
     catalog = request.broker.catalog
     namespace = await catalog.policies(namespace_of(name))
     topic = await catalog.topic_policies(name) if isinstance(name, TopicName) else None
-    policy = next(each for each in catalog.levels.policies if each.name == POLICY)
-    decided = policy.decision(topic or catalog.levels.topic(), namespace, catalog.cluster)
-    return schema_strategy(decided) or SchemaStrategy.BACKWARD
+    policy = next(each for each in catalog.levels.policies if each.name == policy_name)
+    return policy.decision(topic or catalog.levels.topic(), namespace, catalog.cluster)
 
 
 def level_name(rule: SchemaStrategy) -> str:
@@ -393,7 +404,7 @@ VERSION: Final = "/{subject}/versions/{version}"
 TABLES: Final = {
     "/subjects": _table(
         ("GET", "", list_subjects, Needs.IDENTITY),
-        ("POST", HERE, look_up, Needs.SUBJECT),
+        ("POST", HERE, ReadsOnly(look_up), Needs.SUBJECT),
         ("DELETE", HERE, delete, Needs.SUPERUSER),
         ("GET", f"{HERE}/versions", list_versions, Needs.SUBJECT),
         ("POST", f"{HERE}/versions", register, Needs.SUBJECT_WRITER),
@@ -408,8 +419,8 @@ TABLES: Final = {
         ("GET", "/types", types, Needs.IDENTITY),
     ),
     "/compatibility/subjects": _table(
-        ("POST", VERSION, compare, Needs.SUBJECT),
-        ("POST", f"{HERE}/versions", compare_all, Needs.SUBJECT),
+        ("POST", VERSION, ReadsOnly(compare), Needs.SUBJECT),
+        ("POST", f"{HERE}/versions", ReadsOnly(compare_all), Needs.SUBJECT),
     ),
     "/config": _table(
         ("GET", "", get_level, Needs.IDENTITY),

@@ -21,7 +21,7 @@ from magnetar.core.schema.records import StoredSchema
 from magnetar.core.schema.schema import NO_PROPERTIES, WITHOUT, SchemaKind, TopicSchema
 from magnetar.wire.http.request import AdminRequest
 from magnetar.wire.http.rights import Needs
-from magnetar.wire.http.routes import JSON, Table
+from magnetar.wire.http.routes import JSON, ReadsOnly, Table
 
 Answer = dict[str, Any]
 NO_VERSION: Final = -1
@@ -125,7 +125,7 @@ async def add(request: AdminRequest) -> Answer:
         await schemas.check_valid(schema)
     except IncompatibleSchema as error:
         raise HTTPException(422, str(error)) from error
-    user = request.identity.name
+    user = request.principal
     version = await schemas.add(request.topic, schema, rule, user=user)
     return {"version": {"version": version}}
 
@@ -162,6 +162,6 @@ TABLE: Final[Table] = (
     ("GET", f"{HERE}/schema/{{version}}", get_version, Needs.TOPIC),
     ("GET", f"{HERE}/schemas", get_all, Needs.TOPIC),
     ("GET", f"{HERE}/metadata", metadata, Needs.TOPIC),
-    ("POST", f"{HERE}/compatibility", compare, Needs.TENANT_ADMIN),
-    ("POST", f"{HERE}/version", version_of, Needs.TOPIC),
+    ("POST", f"{HERE}/compatibility", ReadsOnly(compare), Needs.TENANT_ADMIN),
+    ("POST", f"{HERE}/version", ReadsOnly(version_of), Needs.TOPIC),
 )

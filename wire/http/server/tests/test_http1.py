@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import socket
 from contextlib import suppress
 
 import pytest
 import trio
+from msgspec.structs import replace
 
 from magnetar.wire.http.server.tests.test_stack import said, served
+from magnetar.wire.http.tests.visitor import OPTIONS
 
 HEAD = b"GET /healthz HTTP/1.1\r\nhost: a\r\n"
 PUT = b"PUT /admin/v2/tenants/t HTTP/1.1\r\nhost: a\r\n"
@@ -101,6 +105,23 @@ async def test_a_connection_is_closed_behind_an_answer_in_pieces(version: bytes)
         answered, _, body = await exchange(request)
     assert answered == 200
     assert b"magnetar_ready" in body
+
+
+async def test_who_leaves_while_it_is_passed_on_is_no_failure(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def pass_on(sock: socket.socket, tls: object, begin: bytes) -> None:
+        raise OSError(errno.ENOTCONN, "what getpeername says then")
+
+    async with served(replace(OPTIONS, pass_on=pass_on)) as dial:
+        async with await dial() as stream:
+            await stream.send_all(b"GET /ws/v2/producer/persistent/a/b/c HTTP/1.1\r\n")
+            assert (await said(stream))[0] == b""
+        async with await dial() as stream:
+            await stream.send_all(HEAD + b"connection: close\r\n\r\n")
+            received, _ = await said(stream)
+            assert received.endswith(b"ok")
+    assert not [one for one in caplog.records if one.levelname == "ERROR"]
 
 
 @pytest.mark.parametrize("half", [b"", b"2\r\n{"])

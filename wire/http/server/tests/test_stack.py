@@ -12,6 +12,7 @@ from trio.testing import MockClock
 
 from magnetar.core.link.front import Door
 from magnetar.wire.http.broker_paths import application
+from magnetar.wire.http.options import HttpOptions
 from magnetar.wire.http.request import BODY_SECONDS_MAX
 from magnetar.wire.http.server import stack
 from magnetar.wire.http.server.http1 import REQUEST_SECONDS_MAX
@@ -115,7 +116,7 @@ Dial = Callable[[], Coroutine[Any, Any, trio.SocketStream]]
 
 
 @asynccontextmanager
-async def served() -> AsyncIterator[Dial]:
+async def served(options: HttpOptions = OPTIONS) -> AsyncIterator[Dial]:
     """The whole stack on a socket; how to connect to it."""
     sock = socket.create_server(("127.0.0.1", 0))
     sock.setblocking(False)
@@ -125,7 +126,7 @@ async def served() -> AsyncIterator[Dial]:
         return await trio.open_tcp_stream("127.0.0.1", port)
 
     async with visiting() as visitor, trio.open_nursery() as nursery:
-        services = HttpServices(visitor.broker, OPTIONS, tuple)
+        services = HttpServices(visitor.broker, options, tuple)
         nursery.start_soon(serve, services, application(services), [Door("http", sock)])
         yield dial
         nursery.cancel_scope.cancel()

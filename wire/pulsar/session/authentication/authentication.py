@@ -194,7 +194,11 @@ class PulsarAuthentication:
             self._refuse(Unauthenticated("another name than before"))
             return
         if self._original.method:
-            self._original.refreshed(identity)
+            try:
+                self._original.refreshed(identity)
+            except Unauthorized as error:
+                self._refuse(error)
+                return
             client.original = identity
         else:
             client.identity = identity

@@ -72,7 +72,9 @@ class OriginalPrincipal:
         return self._access.begin(method, self._peer)
 
     def refreshed(self, identity: Identity) -> None:
-        """The client has proved itself anew."""
+        """The client has proved itself anew. Raises `Unauthorized` if it is a proxy now."""
+        if self._access.judge is not None:
+            self._check_no_proxy(identity)
         self._proven = identity
 
     def speaking(self, proxy: Identity) -> Identity | None:
@@ -91,6 +93,9 @@ class OriginalPrincipal:
         if self._options.authenticate_original_auth_data and self._proven is None:
             raise Unauthorized("Invalid roles: the client of a proxy has to prove who it is")
         found = self._proven or Identity(user.principal, method=proxy.method)
-        if not proxies.isdisjoint(found.roles):
-            raise Unauthorized("Invalid roles: a proxy may not speak for another")
+        self._check_no_proxy(found)
         return found
+
+    def _check_no_proxy(self, client: Identity) -> None:
+        if not self._options.proxy_roles.isdisjoint(client.roles):
+            raise Unauthorized("Invalid roles: a proxy may not speak for another")

@@ -100,7 +100,7 @@ class SubscribeHandlers:
         consumer_id, coming = event.consumer_id, self._consumers.coming
         who = (self._client.peer.rpartition(":")[0], event.consumer_name, consumer_id)
         await topic.subscribers.admit(who, topic.policies.subscribe_rate, self._broker.clock)
-        schema, user = topic_schema(event.schema), self._client.identity.name
+        schema, user = topic_schema(event.schema), self._client.principal
         await admit_consumer(self._broker, topic, schema, user)
         while coming.get(consumer_id) == event.request_id:
             subscription = await _subscription(event, topic)

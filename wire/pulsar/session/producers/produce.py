@@ -142,7 +142,7 @@ class ConnectionProducers:
         topic.check_producer()
         if topic.policies.encryption_required and not event.encrypted:
             raise Invalid(f"Encryption is required in {topic.name}")
-        schema, user = topic_schema(event.schema), self.client.identity.name
+        schema, user = topic_schema(event.schema), self.client.principal
         version = await admit_producer(self.broker, topic, schema, user)
         if event.initial_subscription and topic.stored is not None:
             create = topic.policies.auto_subscription_creation

@@ -254,6 +254,21 @@ async def test_a_producer_with_several_schemas(stage: Stage) -> None:
     assert "exists schema type AVRO, new schema type STRING" in refused.error_message
 
 
+async def test_the_author_is_for_whom_a_proxy_speaks(guarded_stage: Stage) -> None:
+    await guarded_stage.permit(proxy="produce consume", ann="produce consume")
+    client = guarded_stage.stranger(proxy_roles=frozenset(["proxy"]))
+    said = {"auth_method_name": "token", "auth_data": b"proxy", "original_principal": "ann"}
+    await client.says_one(peer.connect(**said))
+    await produces(client, 1, avro(ONE), "t")
+    await consumes(client, 2, avro(ONE), "u")
+    await produces(client, 3, None, "v")
+    await brings(client, avro(ONE), "v")
+    for topic in "tuv":
+        latest = await guarded_stage.broker.schemas.latest(TopicName.parse(topic))
+        assert latest is not None
+        assert latest[1].user == "ann", topic
+
+
 # -- what goes with the topic --------------------------------------------------------------------
 
 

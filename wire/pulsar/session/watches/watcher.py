@@ -4,8 +4,10 @@
     told       it has the list; a change is sent at once
     held back  it does not receive what it was sent: changes are collected, and sent when it does
 
-Invariants: the changes of a watcher reach its client in order, and none is left out; a client with
-`HELD_MAX` changes that it does not receive is disconnected.
+Nothing is collected for one that was only asked for, since its answer has everything.
+
+Invariants: the changes of a watcher reach its client in order, and none is left out; a client whose
+watchers together have `HELD_MAX` changes that it does not receive is disconnected.
 """
 
 from __future__ import annotations
@@ -21,19 +23,34 @@ if TYPE_CHECKING:
     from magnetar.wire.pulsar.session.client import PulsarClient
 
 HELD_MAX: Final = 20_000
+"""Of one connection."""
 NAMES_PER_UPDATE: Final = 5_000
 """A frame has at most so many names, half a megabyte or so."""
+
+
+class HeldChanges:
+    """How many changes all watchers of a connection have that are not sent."""
+
+    __slots__ = ("count",)
+
+    def __init__(self) -> None:
+        self.count = 0
 
 
 class ConnectionWatcher:
     """One of a connection's watchers. See the module's docstring."""
 
-    __slots__ = ("_changes", "_client", "_digest", "_id", "_is_told", "asks", "matching")
+    __slots__ = ("_changes", "_client", "_digest", "_held", "_id", "_is_told", "asks", "matching")
 
     def __init__(
-        self, client: PulsarClient, watcher_id: int, asks: tuple[NamespaceName, str]
+        self,
+        client: PulsarClient,
+        watcher_id: int,
+        asks: tuple[NamespaceName, str],
+        held: HeldChanges,
     ) -> None:
         self._client = client
+        self._held = held
         self._id = watcher_id
         self.asks = asks
         """The namespace, and the pattern without its domain."""
@@ -43,11 +60,12 @@ class ConnectionWatcher:
         self._digest = ""
         self._is_told = False
 
-    async def answer(self, event: events.WatchTopics) -> None:
-        """Send all that matches, unless the client's hash says that it knows."""
+    def answer(self, event: events.WatchTopics) -> None:
+        """Send all that matches, unless the client's hash says that it knows. Nothing of it is to
+        be told (`MatchingTopics.tell`).
+        """
         assert self.matching is not None
-        self.matching.tell()
-        self._changes.clear()
+        self.forget()
         self._is_told = True
         digest = self.matching.digest
         names: Sequence[str] = () if digest == event.topics_hash else self.matching.names
@@ -56,12 +74,21 @@ class ConnectionWatcher:
         )
 
     def changed(self, new: Sequence[str], gone: Sequence[str], digest: str) -> None:
+        if not self._is_told:
+            return
         self._digest = digest
+        before = len(self._changes)
         for name in new:
             self._note(name, True)
         for name in gone:
             self._note(name, False)
+        self._held.count += len(self._changes) - before
         self.send()
+
+    def forget(self) -> None:
+        """Forget what is not sent."""
+        self._held.count -= len(self._changes)
+        self._changes.clear()
 
     def _note(self, name: str, present: bool) -> None:
         if self._changes.get(name, present) is not present:
@@ -74,12 +101,13 @@ class ConnectionWatcher:
         client = self._client
         while self._changes and self._is_told and not client.gone:
             if client.connection.congested:
-                if len(self._changes) > HELD_MAX:
+                if self._held.count > HELD_MAX:
                     client.connection.end("it does not receive changes of topics that it watches")
                 return
             part = list(self._changes.items())[:NAMES_PER_UPDATE]
             for name, _ in part:
                 del self._changes[name]
+            self._held.count -= len(part)
             client.reply_large(
                 replies.watch_topic_update(
                     self._id,

@@ -6,10 +6,13 @@ import json
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
+from magnetar.core.kernel.names import TopicName
+from magnetar.core.security.tests.people import guarded
 from magnetar.wire.http.admin.schemas.tests.test_topic_schemas import HERE, X, avro
 from magnetar.wire.http.admin.schemas.tests.test_topic_schemas import ONE as OF_TOPIC
-from magnetar.wire.http.tests.visitor import Visitor
+from magnetar.wire.http.tests.visitor import OPTIONS, Visitor, visiting
 
 ONE = {"schema": avro(X)}
 MORE = {"schema": avro(X, {"name": "y", "type": "int"})}
@@ -92,6 +95,32 @@ async def test_refused(visitor: Visitor, code: int, schema: dict[str, Any]) -> N
     assert await says(visitor, "GET", f"{SUBJECT}/versions") == [1]
 
 
+@pytest.mark.parametrize("subject", [SUBJECT, "/subjects/t-key"])
+async def test_clients_may_be_forbidden_to_add(visitor: Visitor, subject: str) -> None:
+    first = await registers(visitor, ONE, subject)
+    switch = "/admin/v2/namespaces/public/default/isAllowAutoUpdateSchema"
+    await visitor.does("POST", switch, False)
+    assert await registers(visitor, ONE, subject) == first
+    assert "disabled" in await fails(visitor, 409, "POST", f"{subject}/versions", MORE_OR_0)
+    assert await says(visitor, "GET", f"{subject}/versions") == [1]
+    await visitor.does("POST", switch, True)
+    assert await registers(visitor, MORE_OR_0, subject) != first
+
+
+async def test_the_author_is_for_whom_a_proxy_speaks() -> None:
+    options = replace(OPTIONS, proxy_roles=frozenset(["proxy"]))
+    async with visiting(options, access=guarded(superusers=["ann", "proxy"])) as visitor:
+        headers = {"authorization": "Bearer proxy", "x-original-principal": "ann"}
+        for path, sent, topic in (
+            ("/subjects/t-value/versions", ONE, "t"),
+            ("/admin/v2/schemas/public/default/u/schema", OF_TOPIC, "u"),
+        ):
+            assert (await visitor.ask("POST", path, sent, headers=headers)).status_code == 200
+            latest = await visitor.broker.schemas.latest(TopicName.parse(topic))
+            assert latest is not None
+            assert latest[1].user == "ann"
+
+
 async def test_levels(visitor: Visitor) -> None:
     assert await says(visitor, "GET", "/config") == {"compatibilityLevel": "BACKWARD"}
     await fails(visitor, 40408, "GET", "/config/t-value")
@@ -121,7 +150,8 @@ async def test_compared(visitor: Visitor) -> None:
     why = await says(visitor, "POST", f"{path}/1?verbose=true", MORE)
     assert "no default" in why["messages"][0]
     await fails(visitor, 40402, "POST", f"{path}/7", ONE)
-    await fails(visitor, 42202, "POST", f"{path}/0", ONE)
+    for none in ("0", "one", "%C2%B2", "0" * 17 + "1" * 5_000):
+        await fails(visitor, 42202, "POST", f"{path}/{none}", ONE)
 
 
 async def test_deleted(visitor: Visitor) -> None:

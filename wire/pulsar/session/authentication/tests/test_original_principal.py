@@ -182,20 +182,35 @@ async def test_a_refresh_makes_nobody_of_another_name(guarded_stage: Stage, said
     assert await refused(client, said) == pb.AuthenticationError
 
 
-async def test_a_refresh_may_take_roles_of_the_client_away() -> None:
-    roles = [("alice", "writers"), ("alice",)]
+def with_roles(*in_turn: tuple[str, ...]) -> Access:
+    """An access that gives these roles to who proves itself with `roles`, one after the other."""
+    left = list(in_turn)
 
     class Roles:
         identity: Identity | None = None
         refusal = ""
 
         async def respond(self, said: bytes) -> bytes:
-            self.identity = Identity(said.decode(), roles.pop(0))
+            self.identity = Identity(said.decode(), left.pop(0))
             return b""
 
     access = guarded()
     access.mechanisms["roles"] = lambda _peer: Roles()
-    async with staged(access) as stage:
+    return access
+
+
+async def test_a_refresh_makes_no_proxy() -> None:
+    async with staged(with_roles(("alice",), ("alice", "other-proxy"))) as stage:
+        client = stage.stranger(**PROVEN)
+        begin = connect("proxy", "alice", "alice", "roles")
+        assert (await client.says_one(begin)).kind == "CONNECTED"
+        client.session.expired()
+        await client.receive()
+        assert await refused(client, answer("roles", b"alice")) == pb.AuthorizationError
+
+
+async def test_a_refresh_may_take_roles_of_the_client_away() -> None:
+    async with staged(with_roles(("alice", "writers"), ("alice",))) as stage:
         await stage.permit(proxy="produce", writers="produce")
         client = stage.stranger(**PROVEN)
         begin = connect("proxy", "alice", "alice", "roles")

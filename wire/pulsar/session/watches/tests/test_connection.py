@@ -1,5 +1,7 @@
 """WATCH_TOPIC_LIST, as playbooks."""
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
@@ -101,6 +103,18 @@ async def test_a_connection_watches_so_many(stage: Stage, monkeypatch: pytest.Mo
     assert kinds(received) == ["WATCH_TOPIC_LIST_SUCCESS", "ERROR"]
 
 
+async def test_a_connection_watches_so_many_patterns(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection, "PATTERNS_MAX", 1)
+    client = await stage.player()
+    received = await client.says(watch(5, 7, "a"), watch(6, 8, "a"))
+    assert kinds(received) == ["WATCH_TOPIC_LIST_SUCCESS"] * 2
+    assert kinds(await client.says(watch(7, 9, "b"))) == ["ERROR"]
+    received = await client.says(close(8, 7), close(9, 8), watch(10, 9, "b"))
+    assert kinds(received)[-1] == "WATCH_TOPIC_LIST_SUCCESS"
+
+
 async def test_a_right_that_is_taken(guarded_stage: Stage, autojump_clock: object) -> None:
     await guarded_stage.permit(somebody="consume")
     client = await guarded_stage.player(name="somebody")
@@ -111,6 +125,76 @@ async def test_a_right_that_is_taken(guarded_stage: Stage, autojump_clock: objec
     assert guarded_stage.broker.topic_watches.watchers == 0
     await created(guarded_stage, "a")
     assert await hears(client) == []
+
+
+async def test_one_that_is_closed_before_its_turn(stage: Stage) -> None:
+    client = await stage.player()
+    assert kinds(await client.says(watch(5, 7, ".*"), close(6, 7))) == ["SUCCESS"]
+    assert stage.broker.topic_watches.watchers == 0
+    received = await client.says(watch(7, 7, ".*"), close(8, 7), watch(9, 7, ".*"))
+    assert kinds(received) == ["SUCCESS", "WATCH_TOPIC_LIST_SUCCESS"]
+    assert received[-1].body.request_id == 9
+    assert (stage.broker.topic_watches.watchers, len(client.session.watches._coming)) == (1, 0)
+
+
+@asynccontextmanager
+async def nobody_is_listed(stage: Stage) -> AsyncIterator[None]:
+    """New patterns of the namespace wait for their list."""
+    other = await stage.player(**({"name": "root"} if stage.broker.access.judge else {}))
+    await other.says_one(watch(1, 1, "x"))
+    (watched,) = stage.broker.topic_watches._namespaces.values()
+    async with watched.lock:
+        yield
+    other.session.closed("test")
+
+
+async def test_one_that_is_closed_while_its_list_is_made(stage: Stage) -> None:
+    client = await stage.player()
+    async with nobody_is_listed(stage):
+        assert await client.says(watch(5, 7, ".*")) == []
+        assert kinds(await client.says(close(6, 7))) == ["SUCCESS"]
+    assert await client.receive() == []
+    assert (stage.broker.topic_watches.watchers, stage.broker.topic_watches.size) == (0, 0)
+
+
+async def test_a_client_that_leaves_while_its_list_is_made(stage: Stage) -> None:
+    client = await stage.player()
+    async with nobody_is_listed(stage):
+        assert await client.says(watch(5, 7, ".*")) == []
+        client.session.closed("test")
+    await client.receive()
+    assert (stage.broker.topic_watches.watchers, stage.broker.topic_watches.size) == (0, 0)
+
+
+async def test_a_right_that_is_taken_while_the_list_is_made(guarded_stage: Stage) -> None:
+    await guarded_stage.permit(somebody="consume")
+    client = await guarded_stage.player(name="somebody")
+    async with nobody_is_listed(guarded_stage):
+        assert await client.says(watch(5, 7, ".*")) == []
+        await guarded_stage.permit()
+        client.session.rights_changed()
+    (received,) = await client.receive()
+    assert (received.kind, received.body.error) == ("ERROR", pb.AuthorizationError)
+    assert guarded_stage.broker.topic_watches.watchers == 0
+
+
+@pytest.mark.parametrize("closes", [True, False])
+async def test_one_that_ends_while_its_client_receives_nothing(
+    guarded_stage: Stage, *, closes: bool
+) -> None:
+    await guarded_stage.permit(somebody="consume")
+    client = await guarded_stage.player(name="somebody")
+    client.line.congested = True
+    assert await client.says(watch(5, 7, ".*")) == []
+    if closes:
+        assert kinds(await client.says(close(6, 7))) == ["SUCCESS"]
+    else:
+        await guarded_stage.permit()
+        client.session.rights_changed()
+    assert guarded_stage.broker.topic_watches.watchers == 0
+    client.line.congested = False
+    client.session.relieved()
+    assert kinds(await client.receive()) == ([] if closes else ["ERROR"])
 
 
 def test_patterns_as_clients_write_them() -> None:

@@ -8,6 +8,7 @@ from magnetar.wire.pulsar.session.lookup import topics_hash
 from magnetar.wire.pulsar.session.watches import watcher
 from magnetar.wire.pulsar.session.watches.tests.test_connection import (
     PREFIX,
+    close,
     created,
     hears,
     watch,
@@ -37,6 +38,32 @@ async def test_a_client_that_does_not_receive_is_disconnected(
     await client.says(watch(5, 7, ".*"))
     client.line.congested = True
     await created(stage, "a", "b", "c")
+    await hears(client)
+    assert client.line.ending is not None
+
+
+async def test_what_all_watchers_of_a_connection_hold_counts(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, autojump_clock: object
+) -> None:
+    monkeypatch.setattr(watcher, "HELD_MAX", 5)
+    client = await stage.player()
+    await client.says(*[watch(number, number, ".*") for number in (1, 2, 3)])
+    held = client.session.watches._held
+    client.line.congested = True
+    await created(stage, "a")
+    await hears(client)
+    assert (held.count, client.line.ending) == (3, None)
+    await client.says(close(9, 3))
+    assert held.count == 2
+    client.line.congested = False
+    client.session.relieved()
+    assert held.count == 0
+    client.line.congested = True
+    await client.says(watch(3, 3, ".*"))  # waits for its client, and has no answer
+    await created(stage, "b", "c")
+    await hears(client)
+    assert (held.count, client.line.ending) == (4, None)
+    await created(stage, "d")
     await hears(client)
     assert client.line.ending is not None
 
