@@ -13,6 +13,9 @@ from magnetar.core.link.memory.pauses import PAUSE_STORING
 class Line:
     """The part of a connection that sessions use, with its recorded state."""
 
+    kept_bytes = 0
+    """Of the last `keep`."""
+
     def __init__(self, peer: str = "1.2.3.4:1") -> None:
         self.peer = peer
         self.host = peer.rpartition(":")[0]
@@ -21,7 +24,7 @@ class Line:
         self.tls: ssl.SSLObject | None = None
         self.congested = self.takes_too_little = False
         self.received_bytes = self.taken_bytes = self.outbox_bytes = 0
-        self.packed_bytes = self.kept_bytes = 0
+        self.packed_bytes = 0
         self.outbox: list[bytes] = []
         self.storing_bytes = 0
         self.paused = 0
