@@ -123,6 +123,7 @@ def test_tenants_and_namespaces(admin: Admin) -> None:
     assert admin.says("tenants list").split() == ["public", "pulsar"]
 
 
+@pytest.mark.heavy  # test_admin_verbs.py tries each verb in one JVM
 def test_policies(admin: Admin) -> None:
     admin.says("namespaces create public/policies")
     admin.says("namespaces set-retention public/policies -t 10m -s 100M")
@@ -167,6 +168,7 @@ def test_topics(admin: Admin) -> None:
     assert admin.says("topics list-partitioned-topics public/default") == ""
 
 
+@pytest.mark.heavy  # test_admin_verbs.py tries each verb in one JVM
 def test_subscriptions(admin: Admin) -> None:
     topic = "persistent://public/default/subscriptions"
     publish(admin, topic, 5, batching_enabled=False)
