@@ -44,7 +44,6 @@ from urllib.parse import quote, unquote
 
 import msgspec
 import trio
-from msgspec import Struct
 
 from magnetar.core.entry.form import TransactionalForm
 from magnetar.core.kernel.errors import (
@@ -97,20 +96,11 @@ Owns = Callable[[str], bool]
 """Whether the caller may use a transaction of that owner."""
 
 
-class TransactionCounts(Struct):
-    """What has become of transactions since the start."""
-
-    begun: int = 0
-    committed: int = 0
-    aborted: int = 0
-
-
 class TopicTransactions:
     """See the module's docstring."""
 
     def __init__(self, broker: TopicHost, form: TransactionalForm) -> None:
         self._broker = broker
-        self.counts = TransactionCounts()
         kind = TransactionKind(id_of, self._settle, is_reused=False)
         self._coordinator = TransactionCoordinator(broker, RECORDS, form, nothing_pending, kind)
         self._numbers: Iterator[int] = iter(())
@@ -181,7 +171,6 @@ class TopicTransactions:
         )
         async with self._coordinator.alone_with(begun.name, settled=False) as slot:
             await self._coordinator.store(slot, begun)
-        self.counts.begun += 1
         return key
 
     async def _next_number(self) -> int:
@@ -260,10 +249,6 @@ class TopicTransactions:
             found = _owned(key, slot.transaction, owns)
             if found.state is TransactionState.ONGOING:
                 await coordinator.decide(slot, commit=commit)
-                if commit:
-                    self.counts.committed += 1
-                else:
-                    self.counts.aborted += 1
             elif found.state is not wanted:
                 raise _decided(key, found)
         with trio.move_on_after(END_SECONDS_MAX):
