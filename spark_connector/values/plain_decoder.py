@@ -8,13 +8,12 @@ import struct
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
+from magnetar.core.entry.columns.columns import MS_MAX
 from magnetar.spark_connector.values.misfit import Misfit
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-MS_MAX: Final = ((1 << 63) - 1) // 1000
-"""The latest time of which the microseconds fit."""
 KINDS: Final = {
     "BOOLEAN": (">B", "bool_"),
     "INT8": (">b", "int8"),

@@ -6,8 +6,9 @@ import pyarrow as pa
 import pytest
 from pulsar import schema as pulsar_schema
 
+from magnetar.core.entry.columns.columns import MS_MAX
 from magnetar.spark_connector.values.misfit import Misfit
-from magnetar.spark_connector.values.plain_decoder import KINDS, MS_MAX, arrow_type, decoder_of
+from magnetar.spark_connector.values.plain_decoder import KINDS, arrow_type, decoder_of
 
 
 @pytest.mark.parametrize("kind", KINDS)
