@@ -81,23 +81,6 @@ class FragileWire(LineWire):
         return super().feed(data)
 
 
-async def test_a_mistake_in_a_wire_costs_one_connection_only(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    """It ended the process, for whoever knew the bytes."""
-    async with (
-        running(wire=FragileWire) as bench,
-        await bench.dial() as bad,
-        await bench.dial() as good,
-    ):
-        await bad.send_all(b"?")
-        assert await receive_end(bad) == b""
-        await good.send_all(b"still here\n")
-        assert await receive_exactly(good, 11) == b"still here\n"
-        assert bench.events == ["this server failed"]
-    assert "a mistake of ours" in caplog.text
-
-
 class SpeechlessWire(LineWire):
     """Cannot encode a line that nobody has thought of."""
 
@@ -108,16 +91,19 @@ class SpeechlessWire(LineWire):
         return outgoing
 
 
-async def test_a_mistake_in_what_is_said_costs_one_connection_only(
-    caplog: pytest.LogCaptureFixture,
+@pytest.mark.parametrize(("wire", "said"), [(FragileWire, b"?"), (SpeechlessWire, b"?\n")])
+async def test_a_mistake_in_a_wire_costs_one_connection_only(
+    wire: type[LineWire], said: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Layers translate when they are asked for bytes."""
+    """It ended the process, for whoever knew the bytes. Layers translate when they are asked for
+    bytes.
+    """
     async with (
-        running(wire=SpeechlessWire) as bench,
+        running(wire=wire) as bench,
         await bench.dial() as bad,
         await bench.dial() as good,
     ):
-        await bad.send_all(b"?\n")
+        await bad.send_all(said)
         assert await receive_end(bad) == b""
         await good.send_all(b"still here\n")
         assert await receive_exactly(good, 11) == b"still here\n"
