@@ -129,11 +129,6 @@ class TopicTransactions:
         if not 0 <= number < COORDINATORS:
             raise NotCoordinator(f"there is no transaction coordinator {number}")
 
-    def low_water_mark(self, number: int) -> int:
-        """No transaction of that coordinator with this number or a lower one is open."""
-        lowest = min((key[1] for key, _ in self.all() if key[0] == number), default=None)
-        return -1 if lowest is None else lowest - 1
-
     def check_publish(self, key: TransactionId, topic: TopicName, owns: Owns) -> None:
         """Raise unless messages of the transaction may be published to the topic. Plain call."""
         found = self._ongoing(key, owns)

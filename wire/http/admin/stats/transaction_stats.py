@@ -6,6 +6,7 @@ Invariant: a transaction is shown to its owner and to superusers; to others it d
 
 from __future__ import annotations
 
+from collections import defaultdict
 from typing import TYPE_CHECKING, Any, Final
 
 from starlette.exceptions import HTTPException
@@ -144,18 +145,22 @@ async def coordinators(request: AdminRequest) -> list[Json]:
 async def coordinator_stats(request: AdminRequest) -> Json:
     transactions = _transactions(request)
     asked = request.number("coordinatorId", -1)
-    if asked == -1:
-        return {str(number): _coordinator(transactions, number) for number in range(COORDINATORS)}
-    transactions.check_coordinator(asked)
-    return _coordinator(transactions, asked)
+    if asked != -1:
+        transactions.check_coordinator(asked)
+    numbers: dict[int, list[int]] = defaultdict(list)
+    for (coordinator, number), _ in transactions.all():
+        numbers[coordinator].append(number)
+    if asked != -1:
+        return _coordinator(numbers[asked])
+    return {str(each): _coordinator(numbers[each]) for each in range(COORDINATORS)}
 
 
-def _coordinator(transactions: TopicTransactions, number: int) -> Json:
-    own = [key for key, _ in transactions.all() if key[0] == number]
+def _coordinator(own: list[int]) -> Json:
+    """`own` are the numbers of its transactions; below the lowest one none is open."""
     return {
         "state": "Ready",
-        "lowWaterMark": transactions.low_water_mark(number),
-        "leastSigBits": max((key[1] for key in own), default=-1),
+        "lowWaterMark": min(own) - 1 if own else -1,
+        "leastSigBits": max(own, default=-1),
         "ongoingTxnSize": len(own),
         "recoverStartTime": 0,
         "recoverEndTime": 0,
