@@ -12,18 +12,12 @@ says what has to come of it.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
 from typing import Any, Final
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import Phase
 from hypothesis import strategies as st
-from hypothesis.stateful import (
-    RuleBasedStateMachine,
-    precondition,
-    rule,
-    run_state_machine_as_test,
-)
+from hypothesis.stateful import precondition, rule
 
 from interop_tests.hostile.test_kafka_bytes import Peer
 from interop_tests.security.rights.test_kafka_matrix import REFUSED, codes, request_of
@@ -31,11 +25,11 @@ from magnetar.wire.kafka.api_keys import ApiKey
 from magnetar.wire.kafka.messages.sasl import SaslAuthenticateRequest, SaslHandshakeRequest
 from magnetar.wire.kafka.tests.frame import framed
 
-from .proofs import PASSWORDS, SAMS_PASSWORD, TOKENS, Proof
+from .machine import RIGHT, SCRAM, SMALL, THREE, WHICH, Machine, run_machine
+from .proofs import PASSWORDS, SAMS_PASSWORD, Proof
 from .scram_client import ScramClient
 from .visitors import source
 
-SCRAM: Final = ("SCRAM-SHA-256", "SCRAM-SHA-512")
 OFFERED: Final = ("PLAIN", "OAUTHBEARER", *SCRAM)
 UNKNOWN: Final = ("GSSAPI", "", "plain", "SCRAM-SHA-1", "SCRAM-SHA-256-PLUS", "PLAIN\0", "P" * 999)
 NONE, UNSUPPORTED, ILLEGAL_STATE, FAILED = 0, 33, 34, 58
@@ -43,7 +37,6 @@ MAY: Final = {
     ApiKey.DESCRIBE_QUORUM: {"root"},
     ApiKey.PRODUCE: {"root", "writer"},
 }
-SMALL: Final = [one for one in TOKENS if len(one.said) < 10_000]
 
 
 def plain(proof: Proof) -> bytes:
@@ -56,10 +49,7 @@ def bearer(proof: Proof) -> bytes:
 
 
 WAYS: Final = {"PLAIN": plain, "OAUTHBEARER": bearer}
-WHICH: Final = st.integers(0, 5)
 SELDOM: Final = st.sampled_from((False,) * 7 + (True,))
-RIGHT: Final = [one for one in SMALL if one.role is not None]
-THREE: Final = st.sampled_from(RIGHT[:3])
 PROOFS: Final = st.one_of(THREE, st.sampled_from(SMALL))
 GS2: Final = ("n,,", "n,,", "y,,", "p=tls-unique,,", "n,a=admin,")
 KINDS: Final = ("right", "right", "replayed", "bound", "nonce", "first")
@@ -68,10 +58,6 @@ OUTCOMES: Final = {
     *("asked too soon", "served", "not permitted"),
 }
 """What it comes across, whatever it chooses; it sees more than that."""
-
-
-def _one(talks: list[Talk], which: int) -> Talk:
-    return talks[which % len(talks)]
 
 
 class Talk:
@@ -96,25 +82,16 @@ class Talk:
         self.closed = True
 
 
-class Conversations(RuleBasedStateMachine):
-    """See the module's docstring. Rules choose among the connections that are open."""
+def by_token(talk: Talk) -> bool:
+    return talk.mechanism in WAYS
 
-    def __init__(self, server: Any, works: Callable[[], None], outcomes: Counter[str]) -> None:
-        super().__init__()
-        self._server, self._works, self._outcomes = server, works, outcomes
-        self._all: list[Talk] = []
-        self._recorded = b"c=biws,r=nonce0,p=AAAA"
-        """The proof of an exchange that has succeeded."""
 
-    def _open(self, *mechanisms: str, asked: bool = False) -> list[Talk]:
-        """Connections that are open; of these mechanisms; in the middle of SCRAM."""
-        return [
-            talk
-            for talk in self._all
-            if not talk.closed
-            and (not mechanisms or talk.mechanism in mechanisms)
-            and (not asked or talk.scram is not None)
-        ]
+def begins_by_scram(talk: Talk) -> bool:
+    return talk.mechanism in SCRAM and talk.scram is None
+
+
+class Conversations(Machine[Talk]):
+    """See the module's docstring."""
 
     @rule(mechanism=st.sampled_from(OFFERED))
     def opens(self, mechanism: str) -> None:
@@ -154,12 +131,12 @@ class Conversations(RuleBasedStateMachine):
     @precondition(lambda self: self._open())
     @rule(which=WHICH, mechanism=st.sampled_from(OFFERED + UNKNOWN))
     def shakes_anew(self, which: int, mechanism: str) -> None:
-        self._shakes(_one(self._open(), which), mechanism)
+        self._shakes(self._one(which), mechanism)
 
-    @precondition(lambda self: any(talk.role for talk in self._open()))
+    @precondition(lambda self: self._open(lambda talk: talk.role))
     @rule(which=WHICH)
     def shakes_as_before(self, which: int) -> None:
-        talk = _one([talk for talk in self._open() if talk.role], which)
+        talk = self._one(which, lambda talk: talk.role)
         self._shakes(talk, talk.proven_by)
 
     def _shakes(self, talk: Talk, mechanism: str) -> None:
@@ -176,18 +153,18 @@ class Conversations(RuleBasedStateMachine):
             if not known:
                 talk.ends()
 
-    @precondition(lambda self: self._open(*WAYS))
+    @precondition(lambda self: self._open(by_token))
     @rule(which=WHICH, proof=PROOFS, crossed=SELDOM, at=st.floats(0, 1))
     def token(self, which: int, proof: Proof, crossed: bool, at: float) -> None:
         """Said in two pieces; now and then in the other mechanism's way."""
-        talk = _one(self._open(*WAYS), which)
+        talk = self._one(which, by_token)
         mechanism = next(each for each in WAYS if (each == talk.mechanism) is not crossed)
         self._says(talk, WAYS[mechanism](proof), None if crossed else proof.role, at)
 
     @precondition(lambda self: self._open())
     @rule(which=WHICH, proof=st.sampled_from(PASSWORDS), said=st.none() | st.binary(max_size=100))
     def password_or_noise(self, which: int, proof: Proof, said: bytes | None) -> None:
-        talk = _one(self._open(), which)
+        talk = self._one(which)
         if said is not None:
             self._says(talk, said, None)
             return
@@ -195,10 +172,10 @@ class Conversations(RuleBasedStateMachine):
         said = b"\0" + name + (b"\0" if colon else b"") + password
         self._says(talk, said, proof.role if talk.mechanism == "PLAIN" else None)
 
-    @precondition(lambda self: any(talk.scram is None for talk in self._open(*SCRAM)))
+    @precondition(lambda self: self._open(begins_by_scram))
     @rule(which=WHICH, name=st.sampled_from(("sam", "eve", "root")), gs2=st.sampled_from(GS2))
     def begins_scram(self, which: int, name: str, gs2: str) -> None:
-        talk = _one([talk for talk in self._open(*SCRAM) if talk.scram is None], which)
+        talk = self._one(which, begins_by_scram)
         self._begins(talk, name, gs2)
 
     def _begins(self, talk: Talk, name: str, gs2: str) -> None:
@@ -214,10 +191,10 @@ class Conversations(RuleBasedStateMachine):
             assert answer.error_code == FAILED
             talk.ends()
 
-    @precondition(lambda self: self._open(asked=True))
+    @precondition(lambda self: self._open(lambda talk: talk.scram))
     @rule(which=WHICH, kind=st.sampled_from(KINDS))
     def proves_scram(self, which: int, kind: str) -> None:
-        talk = _one(self._open(asked=True), which)
+        talk = self._one(which, lambda talk: talk.scram)
         exchange = talk.scram
         assert exchange is not None
         said = {
@@ -236,7 +213,7 @@ class Conversations(RuleBasedStateMachine):
     @precondition(lambda self: self._open())
     @rule(which=WHICH, key=st.sampled_from(sorted(MAY)))
     def request(self, which: int, key: int) -> None:
-        self._asks(_one(self._open(), which), key)
+        self._asks(self._one(which), key)
 
     def _asks(self, talk: Talk, key: int) -> None:
         """Before it is known who asks, nothing is said; then rights decide."""
@@ -253,7 +230,7 @@ class Conversations(RuleBasedStateMachine):
     @precondition(lambda self: len(self._open()) > 2)
     @rule(which=WHICH)
     def another_protocol(self, which: int) -> None:
-        talk = _one(self._open(), which)
+        talk = self._one(which)
         talk.peer.say(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
         talk.ends()
 
@@ -287,27 +264,11 @@ class Conversations(RuleBasedStateMachine):
         self._outcomes["known again" if known else "known"] += 1
         talk.role, talk.proven_by, talk.mechanism = role, talk.mechanism, ""
 
-    def teardown(self) -> None:
-        for talk in self._all:
-            talk.peer.socket.close()
-        self._works()
-
 
 @pytest.mark.slow
 @pytest.mark.timeout(120)
 def test_conversations(server, beside) -> None:
-    outcomes: Counter[str] = Counter()
-    run_state_machine_as_test(
-        lambda: Conversations(server, beside.works, outcomes),
-        settings=settings(
-            max_examples=25,
-            stateful_step_count=25,
-            deadline=None,
-            derandomize=True,
-            database=None,
-            suppress_health_check=list(HealthCheck),
-        ),
-    )
+    outcomes = run_machine(Conversations, server, beside, examples=25, phases=tuple(Phase))
     assert set(outcomes) >= OUTCOMES, outcomes
 
 

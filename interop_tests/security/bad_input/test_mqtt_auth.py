@@ -18,31 +18,34 @@ from __future__ import annotations
 
 import re
 import time
-from collections import Counter
-from collections.abc import Callable
 from typing import Any, Final
 
 import httpx
 import pytest
-from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import (
-    RuleBasedStateMachine,
-    precondition,
-    rule,
-    run_state_machine_as_test,
-)
+from hypothesis.stateful import precondition, rule
 
-from interop_tests.hostile.conftest import MIB, rss
+from interop_tests.hostile.conftest import rss
 from interop_tests.hostile.mqtt_peer import MqttPeer
 from magnetar.wire.mqtt.tests import peer
 from magnetar.wire.mqtt.tests.peer import PINGREQ, V3, V5, Received, frame, text
 
-from .proofs import PASSWORDS, SAMS_PASSWORD, TOKENS, Proof, signed
+from .machine import (
+    GROWTH_MAX,
+    KINDS,
+    PROOFS,
+    RIGHT,
+    SCRAM,
+    SMALL,
+    THREE,
+    WHICH,
+    Machine,
+    run_machine,
+)
+from .proofs import PASSWORDS, SAMS_PASSWORD, Proof, signed
 from .scram_client import ScramClient
 from .visitors import source
 
-SCRAM: Final = ("SCRAM-SHA-256", "SCRAM-SHA-512")
 BY_TOKEN: Final = ("token", "PLAIN", "OAUTHBEARER")
 UNKNOWN: Final = ("GSSAPI", "scram-sha-256", "SCRAM-SHA-256-PLUS", "tls", "")
 METHOD, DATA = 0x15, 0x16
@@ -50,15 +53,7 @@ GOES_ON, AGAIN = 0x18, 0x19
 SUCCESS, PROTOCOL_ERROR, BAD_PASSWORD, NOT_AUTHORIZED, BAD_METHOD = 0, 0x82, 0x86, 0x87, 0x8C
 MAY_WRITE: Final = ("root", "writer")
 MAY_READ: Final = ("root",)
-SMALL: Final = [one for one in TOKENS if len(one.said) < 10_000]
-RIGHT: Final = [one for one in SMALL if one.role is not None]
-THREE: Final = st.sampled_from(RIGHT[:3])
-PROOFS: Final = st.one_of(*[THREE] * 4, st.sampled_from(SMALL))
-WHICH: Final = st.integers(0, 5)
-GROWTH_MAX: Final = 48 * MIB
-"""Of the server's memory: its own caches fill, and nothing else is kept."""
 NAMES: Final = st.sampled_from(("sam", "sam", "eve"))
-KINDS: Final = (*["right"] * 7, "replayed", "nonce", "first", "empty")
 PACKETS: Final = (
     *("PINGREQ", "PUBLISH", "PUBLISH", "SUBSCRIBE", "SUBSCRIBE", "PUBACK", "UNSUBSCRIBE"),
     "CONNECT",
@@ -124,22 +119,8 @@ class Talk:
         self.ends("CONNACK" if self.role is None else "DISCONNECT", reason)
 
 
-class AuthConversations(RuleBasedStateMachine):
-    """See the module's docstring. Rules choose among the connections that are open."""
-
-    def __init__(self, server: Any, works: Callable[[], None], outcomes: Counter[str]) -> None:
-        super().__init__()
-        self._server, self._works, self._outcomes = server, works, outcomes
-        self._all: list[Talk] = []
-        self._recorded = b"c=biws,r=nonce0,p=AAAA"
-        """The proof of an exchange that has succeeded."""
-
-    def _open(self, chosen: Callable[[Talk], Any] = lambda _: True) -> list[Talk]:
-        return [talk for talk in self._all if not talk.closed and chosen(talk)]
-
-    def _one(self, which: int, chosen: Callable[[Talk], Any] = lambda _: True) -> Talk:
-        talks = self._open(chosen)
-        return talks[which % len(talks)]
+class AuthConversations(Machine[Talk]):
+    """See the module's docstring."""
 
     def _opened(self, version: int = V5) -> Talk:
         talk = Talk(self._server, version, f"of-the-machine-{len(self._all)}")
@@ -255,13 +236,7 @@ class AuthConversations(RuleBasedStateMachine):
     def _proves(self, talk: Talk, kind: str) -> None:
         exchange = talk.scram
         assert exchange is not None
-        said = {
-            "right": exchange.final,
-            "replayed": lambda: self._recorded,
-            "nonce": lambda: exchange.final(nonce="nonce0"),
-            "first": exchange.first,
-            "empty": lambda: b"",
-        }[kind]()
+        said = self._final(exchange, kind)
         talk.peer.say(auth(GOES_ON, talk.method, said))
         proves = kind == "right" and talk.name == "sam" and talk.method == "SCRAM-SHA-256"
         self._answered(talk, "sam" if proves else None)
@@ -440,11 +415,6 @@ class AuthConversations(RuleBasedStateMachine):
         talk.ends()
         self._outcomes["left"] += 1
 
-    def teardown(self) -> None:
-        for talk in self._all:
-            talk.peer.socket.close()
-        self._works()
-
 
 def gauge(server: Any, name: str) -> float:
     page = httpx.get(
@@ -458,20 +428,8 @@ def gauge(server: Any, name: str) -> float:
 @pytest.mark.slow
 @pytest.mark.timeout(120)
 def test_mqtt_conversations(server, beside) -> None:
-    outcomes: Counter[str] = Counter()
     before = rss(server)
-    run_state_machine_as_test(
-        lambda: AuthConversations(server, beside.works, outcomes),
-        settings=settings(
-            max_examples=12,
-            stateful_step_count=25,
-            deadline=None,
-            derandomize=True,
-            phases=(Phase.generate,),
-            database=None,
-            suppress_health_check=list(HealthCheck),
-        ),
-    )
+    outcomes = run_machine(AuthConversations, server, beside)
     assert set(outcomes) >= OUTCOMES, outcomes
     assert rss(server) - before < GROWTH_MAX
     end = time.monotonic() + 15

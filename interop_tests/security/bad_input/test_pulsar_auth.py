@@ -13,46 +13,30 @@ connections, and a small model says what has to come of it.
 from __future__ import annotations
 
 import time
-from collections import Counter
-from collections.abc import Callable
 from typing import Any, Final
 
 import pytest
-from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import (
-    RuleBasedStateMachine,
-    precondition,
-    rule,
-    run_state_machine_as_test,
-)
+from hypothesis.stateful import precondition, rule
 
-from interop_tests.hostile.conftest import MIB, rss
+from interop_tests.hostile.conftest import rss
 from interop_tests.raw import Raw
 from interop_tests.security.rights.roles import TOPIC
 from magnetar.wire.pulsar import commands_pb2 as pb
 from magnetar.wire.pulsar.tests import peer
 
-from .proofs import PASSWORDS, SAMS_PASSWORD, TOKENS, Proof, signed
+from .machine import GROWTH_MAX, KINDS, PROOFS, RIGHT, SCRAM, THREE, WHICH, Machine, run_machine
+from .proofs import PASSWORDS, SAMS_PASSWORD, Proof, signed
 from .scram_client import ScramClient
 from .test_mqtt_auth import gauge
 from .visitors import source
 
-SCRAM: Final = ("SCRAM-SHA-256", "SCRAM-SHA-512")
 UNKNOWN: Final = ("none", "", "athenz", "Token", "scram-sha-256", "tls")
 LOOKUP_FAILED: Final = pb.CommandLookupTopicResponse.FAILED
 UNASKED: Final = 2**64 - 1
 """The request id of errors that answer no request."""
 REFRESH: Final = b"PulsarAuthRefresh"
 MAY: Final = {"PRODUCER": {"root", "writer"}, "SUBSCRIBE": {"root"}, "LOOKUP": {"root", "writer"}}
-SMALL: Final = [one for one in TOKENS if len(one.said) < 10_000]
-RIGHT: Final = [one for one in SMALL if one.role is not None]
-THREE: Final = st.sampled_from(RIGHT[:3])
-PROOFS: Final = st.one_of(*[THREE] * 4, st.sampled_from(SMALL))
-WHICH: Final = st.integers(0, 5)
-GROWTH_MAX: Final = 48 * MIB
-"""Of the server's memory: its own caches fill, and nothing else is kept."""
-KINDS: Final = (*["right"] * 7, "replayed", "nonce", "first", "empty")
 COMMANDS: Final = (
     *("PING", "PRODUCER", "PRODUCER", "SUBSCRIBE", "SUBSCRIBE", "LOOKUP", "FLOW", "ACK"),
     *("SEND", "CONNECT"),
@@ -99,22 +83,8 @@ class Talk:
         self.ends()
 
 
-class ProofConversations(RuleBasedStateMachine):
-    """See the module's docstring. Rules choose among the connections that are open."""
-
-    def __init__(self, server: Any, works: Callable[[], None], outcomes: Counter[str]) -> None:
-        super().__init__()
-        self._server, self._works, self._outcomes = server, works, outcomes
-        self._all: list[Talk] = []
-        self._recorded = b"c=biws,r=nonce0,p=AAAA"
-        """The proof of an exchange that has succeeded."""
-
-    def _open(self, chosen: Callable[[Talk], Any] = lambda _: True) -> list[Talk]:
-        return [talk for talk in self._all if not talk.closed and chosen(talk)]
-
-    def _one(self, which: int, chosen: Callable[[Talk], Any] = lambda _: True) -> Talk:
-        talks = self._open(chosen)
-        return talks[which % len(talks)]
+class ProofConversations(Machine[Talk]):
+    """See the module's docstring."""
 
     def _opened(self) -> Talk:
         talk = Talk(self._server)
@@ -190,13 +160,7 @@ class ProofConversations(RuleBasedStateMachine):
             talk.refused()
             self._outcomes["another method"] += 1
             return
-        said = {
-            "right": exchange.final,
-            "replayed": lambda: self._recorded,
-            "nonce": lambda: exchange.final(nonce="nonce0"),
-            "first": exchange.first,
-            "empty": lambda: b"",
-        }[kind]()
+        said = self._final(exchange, kind)
         talk.peer.say(answer(talk.method, said))
         proves = kind == "right" and talk.name == "sam" and talk.method == "SCRAM-SHA-256"
         self._answered(talk, "sam" if proves else None)
@@ -324,30 +288,13 @@ class ProofConversations(RuleBasedStateMachine):
         assert served or code == pb.AuthorizationError
         self._outcomes["served" if served else "not permitted"] += 1
 
-    def teardown(self) -> None:
-        for talk in self._all:
-            talk.peer.socket.close()
-        self._works()
-
 
 @pytest.mark.slow
 @pytest.mark.timeout(120)
 def test_pulsar_conversations(server, beside) -> None:
-    outcomes: Counter[str] = Counter()
     before = rss(server)
     connections = gauge(server, "pulsar_active_connections")
-    run_state_machine_as_test(
-        lambda: ProofConversations(server, beside.works, outcomes),
-        settings=settings(
-            max_examples=12,
-            stateful_step_count=25,
-            deadline=None,
-            derandomize=True,
-            phases=(Phase.generate,),
-            database=None,
-            suppress_health_check=list(HealthCheck),
-        ),
-    )
+    outcomes = run_machine(ProofConversations, server, beside)
     assert set(outcomes) >= OUTCOMES, outcomes
     assert rss(server) - before < GROWTH_MAX
     assert gauge(server, "pulsar_active_connections") <= connections
