@@ -163,7 +163,7 @@ def test_an_authority_that_goes(connect: Any, server: Standalone, files: Files, 
     another authority stay. So one replaces an authority: add the new one, then drop the old one.
     """
     old, new = files.old.issue("ali"), files.new.issue("bob")
-    mine = by_pulsar(connect, server, files, old).create_producer(topic)
+    mine = by_pulsar(connect, server, files, old).create_producer(topic, send_timeout_millis=3_000)
     others = by_pulsar(connect, server, files, new).create_producer(f"{topic}-other")
     device = Paho(server.listeners["mqtt_tls"], version=5, reconnect_on_failure=False)
     device.client.tls_set_context(files.context(old))

@@ -3,6 +3,9 @@
 `ssl.MemoryBIO` separates OpenSSL from the socket, so TLS connections use the same loop as all
 others, and the wire above is unaware of TLS.
 
+Whoever says `close_notify` may wait for ours before it closes its socket, as RFC 5246 7.2.1 has it:
+clients on Python's asyncio do so for 30 s.
+
 Invariant: no plain byte leaves before the handshake is done, and none that fails its check is fed.
 """
 
@@ -12,7 +15,7 @@ import ssl
 from contextlib import suppress
 from typing import NamedTuple
 
-from magnetar.core.kernel.errors import WireError
+from magnetar.core.kernel.errors import PeerLeft, WireError
 from magnetar.core.link.layers.layer import PLAIN_BYTES_MAX, Layer
 from magnetar.core.link.wire import Wire
 
@@ -45,7 +48,7 @@ class TlsWire(Layer):
         self._has_unread = bool(plain)
         """Whether the wire above has not been fed with what was read elsewhere."""
         self._established = True
-        self._ended = False
+        self._ended = self._peer_ended = False
 
     @classmethod
     def resumed(cls, parts: TlsParts, inner: Wire) -> TlsWire:
@@ -85,6 +88,8 @@ class TlsWire(Layer):
             more = self._read(max(PLAIN_BYTES_MAX, requested, before + 1))
             if len(plain) > before:
                 self._feed_inner()
+        if self._peer_ended:
+            raise PeerLeft("the peer closed")
 
     def _read(self, enough: int) -> bool:
         """Decrypt until that many plain bytes wait; returns whether there may be more."""
@@ -94,7 +99,8 @@ class TlsWire(Layer):
                 piece = self.tls.read(RECORD_BYTES_MAX)
             except ssl.SSLWantReadError:
                 return False
-            if not piece:  # close_notify; the end of the socket follows
+            if not piece:  # close_notify
+                self._peer_ended = True
                 return False
             plain += piece
         return True

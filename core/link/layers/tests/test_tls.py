@@ -10,7 +10,7 @@ import trio.testing
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from magnetar.core.kernel.errors import WireError
+from magnetar.core.kernel.errors import PeerLeft, WireError
 from magnetar.core.link.layers.tls import TlsWire
 from magnetar.core.link.tests.echo import SizedWire, running
 
@@ -49,6 +49,22 @@ class Peer:
         self._tls.write(plain)
         return self._said.read()
 
+    def goodbye(self) -> bytes:
+        """Its close_notify."""
+        with pytest.raises(ssl.SSLWantReadError):
+            self._tls.unwrap()
+        return self._said.read()
+
+    def hears(self, sealed: bytes) -> bytes:
+        """All that was said to it until close_notify, which has to be there."""
+        self._heard.write(sealed)
+        plain = b""
+        try:
+            while True:
+                plain += self._tls.read(10_000)
+        except ssl.SSLZeroReturnError:
+            return plain
+
 
 def framed(*bodies: bytes) -> bytes:
     return b"".join(len(body).to_bytes(4) + body for body in bodies)
@@ -81,6 +97,31 @@ def test_words_that_wait_when_tls_breaks_harm_nobody(tls_contexts: Contexts) -> 
     assert wire.take_outgoing(), "an alert"
     assert not wire.take_outgoing()
     assert not wire.farewell()
+
+
+def test_who_says_close_notify_gets_replies_and_ours(tls_contexts: Contexts) -> None:
+    server, client = tls_contexts
+    above = Weighed()
+    wire = TlsWire(server, above)
+    peer = Peer(client, wire)
+    said = peer.sealed(framed(b"x", b"y")) + peer.goodbye()
+    with pytest.raises(PeerLeft):
+        wire.feed(said)
+    assert above.take_events() == [b"x", b"y"]
+    above.outgoing.append(b"a reply\n")
+    assert peer.hears(b"".join(wire.take_outgoing() + wire.farewell())) == b"a reply\n"
+
+
+async def test_a_client_that_waits_for_close_notify_is_not_left_waiting(
+    tls_contexts: Contexts,
+) -> None:
+    server, client = tls_contexts
+    async with running(tls=server) as bench:
+        stream = trio.SSLStream(await bench.dial(), client, server_hostname="localhost")
+        await stream.send_all(framed(b"x"))
+        with trio.fail_after(5):
+            transport, _ = await stream.unwrap()
+            await transport.aclose()
 
 
 @settings(deadline=None, max_examples=30)
