@@ -26,8 +26,16 @@ from magnetar.spark_connector.reading import columns
 from magnetar.spark_connector.service import ReadingService
 from magnetar.spark_connector.values import arrays, avro_schema, plain_decoder
 from magnetar.spark_connector.values.decoding import ValueType
-from magnetar.spark_connector.values.options import AVRO, JSON, PLAIN, STRING, ValueOptions
-from magnetar.spark_connector.values.topic_schema import SchemaVersion, resolved
+from magnetar.spark_connector.values.options import (
+    AVRO,
+    JSON,
+    PAIR,
+    PLAIN,
+    RAW,
+    STRING,
+    ValueOptions,
+)
+from magnetar.spark_connector.values.topic_schema import SchemaVersion, resolved, with_versions
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -62,7 +70,7 @@ def _of_topic_as_told(table: TableOptions, told: pa.Schema) -> ValueOptions:
     for number in range(len(versions), 0, -1):
         older = resolved(table.values, topic, versions[:number])
         if _kind_of(older) == told.field("value").type:
-            return replace(older, versions=latest.versions)
+            return with_versions(older, latest)
     return latest
 
 
@@ -105,6 +113,13 @@ def _kind_of(of_values: ValueOptions) -> pa.DataType | None:
     """The type of values, if Spark is not needed to know it."""
     import pyarrow as pa
 
+    if of_values.format == PAIR:
+        return pa.struct(
+            [
+                (side.side, pa.binary() if side.format == RAW else _kind_of(side))
+                for side in of_values.sides
+            ]
+        )
     if of_values.format == STRING:
         return pa.string()
     if of_values.format == AVRO:
@@ -117,6 +132,12 @@ def _kind_of(of_values: ValueOptions) -> pa.DataType | None:
     if of_values.format == JSON and of_values.is_json_text:
         return _parsed(of_values.schema)
     return None
+
+
+def _kind_of_side(side: ValueOptions) -> pa.DataType:
+    import pyarrow as pa
+
+    return pa.binary() if side.format == RAW else _kind_of(side)
 
 
 def _parsed(text: str) -> pa.DataType:

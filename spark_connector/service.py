@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 from base64 import b64decode
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from itertools import islice
 from struct import Struct as Layout
 from typing import Final
@@ -15,7 +15,7 @@ from urllib.parse import quote
 
 from msgspec import Struct, field
 
-from magnetar.core.kernel.names import TopicName, partition_name
+from magnetar.core.kernel.names import TopicName, partition_name, partition_of
 from magnetar.core.ledger.read.reading_plan import EntryPlace, Place, PlanRow, ReadingPlan
 from magnetar.spark_connector.admin_client import AdminClient
 from magnetar.spark_connector.errors import ServiceError
@@ -29,6 +29,8 @@ CURSORS_AT_ONCE: Final = 2_000
 READING: Final = "/admin/v2/reading"
 PLANS_VERSION: Final = 2
 """Plans are rows, without names."""
+BY_PARTITION: Final = 3
+"""The version of servers that are asked for the ledgers of partitions by numbers."""
 _ENTRY: Final = Layout(">qI").unpack_from
 _ENTRY_BYTES: Final = 12
 
@@ -47,6 +49,7 @@ class _Topics(Struct, frozen=True):
     missing: Sequence[str]
     logs: Mapping[str, Sequence[PlanRow | None]] = {}
     topics: Mapping[str, ReadingPlan] = {}
+    version: int = PLANS_VERSION
 
     def plans(self) -> Iterator[tuple[str, ReadingPlan]]:
         """The plan of each log."""
@@ -102,10 +105,14 @@ class ReadingService:
         self, urls: Sequence[str], timeout_seconds: float, tls: TlsOptions = NO_TLS
     ) -> None:
         self._server = AdminClient(urls, timeout_seconds, tls)
+        self._partitioned: set[str] = set()
+        """Topics of which the server is asked for the ledgers of partitions by numbers."""
 
     def topics(self, names: Sequence[str]) -> TopicPlans:
         path, body = f"{READING}/topics?version={PLANS_VERSION}", {"topics": list(names)}
         found: _Topics = self._server.ask("POST", path, body, _Topics)
+        if found.version >= BY_PARTITION:
+            self._partitioned.update(found.partitions)
         return TopicPlans(dict(found.plans()), found.missing)
 
     def schemas(self, topic: str) -> Sequence[SchemaVersion]:
@@ -142,7 +149,8 @@ class ReadingService:
         """Of the ledgers of each log that exist."""
         found = LedgerFacts({}, {})
         for some in _portions(wanted):
-            self._learn(found, self._server.ask("POST", f"{READING}/ledgers", some, _Ledgers))
+            body = _question(some, self._partitioned)
+            self._learn(found, self._server.ask("POST", f"{READING}/ledgers", body, _Ledgers))
         return found
 
     def _learn(self, found: LedgerFacts, said: _Ledgers) -> None:
@@ -186,8 +194,8 @@ class ReadingService:
         self._server.close()
 
 
-def _portions(wanted: Mapping[str, Collection[int]]) -> Iterator[Mapping[str, object]]:
-    """The bodies of requests that ask for all of these ledgers, at least one."""
+def _portions(wanted: Mapping[str, Collection[int]]) -> Iterator[dict[str, list[int]]]:
+    """All of these ledgers, not too many at once; at least one."""
     topics: dict[str, list[int]] = {}
     number = 0
     for log, ledger_ids in wanted.items():
@@ -197,7 +205,20 @@ def _portions(wanted: Mapping[str, Collection[int]]) -> Iterator[Mapping[str, ob
             topics[log] = some
             number += len(some)
             if number == LEDGERS_AT_ONCE:
-                yield {"topics": topics}
+                yield topics
                 topics, number = {}, 0
     if topics:
-        yield {"topics": topics}
+        yield topics
+
+
+def _question(wanted: Mapping[str, Sequence[int]], partitioned: Set[str]) -> Mapping[str, object]:
+    """The question for these ledgers, in which topics are named once for all their partitions."""
+    topics: dict[str, Sequence[int]] = {}
+    partitions: dict[str, list[tuple[int, int]]] = {}
+    for log, ledger_ids in wanted.items():
+        topic, index = partition_of(log)
+        if index >= 0 and topic in partitioned:
+            partitions.setdefault(topic, []).extend((index, each) for each in ledger_ids)
+        else:
+            topics[log] = ledger_ids
+    return {"topics": topics, "partitions": partitions} if partitions else {"topics": topics}

@@ -1,4 +1,5 @@
-"""Encoded rows of logs (`core/ledger/log/planning.py`), kept for as long as the logs do not change.
+"""Encoded rows of logs (`core/ledger/log/planning.py`), kept for as long as the logs do not change,
+and which ledgers store each of them.
 
 Theory. To make a row is mostly to wait for memory: it is made of some twenty objects that lie
 apart, and those of 10,000 logs take 25 ms. So the rows of a topic's partitions are kept in pages.
@@ -20,7 +21,14 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final
 
-from magnetar.core.broker.row_making import MARKED, NO_LOG, make_rows
+from magnetar.core.broker.row_making import (
+    MARKED,
+    NO_LEDGERS,
+    NO_LOG,
+    make_rows,
+    open_topics,
+    stored_here,
+)
 from magnetar.core.kernel.names import partition_name
 from magnetar.core.ledger.log.planning import encoded_row
 from magnetar.core.topic.persistent_topic import PersistentTopic
@@ -32,21 +40,22 @@ Find = Callable[[Sequence[str]], Awaitable[Sequence[PersistentTopic | None]]]
 PAGE_ROWS: Final = 250
 """Partitions of a page: to make all their rows anew takes a millisecond."""
 KEPT_BYTES_MAX: Final = 8 * 1024 * 1024
-"""Rows of 50,000 partitions that have one ledger each."""
+"""Rows of 45,000 partitions that have one ledger each."""
 PAGE_BYTES: Final = 1_000
 """What a page takes beside its rows."""
-ROW_BYTES: Final = 42
-"""What a row takes beside its text: the head of an object, its place in the list, its mark."""
+ROW_BYTES: Final = 98
+"""What a row takes beside its text: the heads of two objects, their places in lists, its mark."""
 
 
 class RowPage:
     """The rows of some partitions of a topic."""
 
-    __slots__ = ("bytes", "first", "marks", "rows", "topic", "turn")
+    __slots__ = ("bytes", "first", "ledgers", "marks", "rows", "topic", "turn")
 
     def __init__(self, topic: str, first: int, number: int) -> None:
         self.topic, self.first = topic, first
         self.rows = [NO_LOG] * number
+        self.ledgers = [NO_LEDGERS] * number
         self.marks = bytearray([MARKED]) * number
         self.bytes = PAGE_BYTES + (len(NO_LOG) + ROW_BYTES) * number
         self.turn = -1
@@ -59,7 +68,7 @@ class RowPage:
 
     def renew(self, numbers: Sequence[int], topics: Sequence[PersistentTopic | None]) -> None:
         """Make rows of the topics as they are now; None is one that does not exist."""
-        self.bytes += make_rows(self.rows, self.marks, numbers, topics)
+        self.bytes += make_rows(self.rows, self.ledgers, self.marks, numbers, topics)
 
     def next_kept(self) -> int | None:
         """The row whose turn it is, if it is not to be made anew."""
@@ -83,15 +92,38 @@ class KeptRows:
 
     async def encoded(self, topic: str, first: int, number: int, find: Find) -> bytes:
         """The rows of so many partitions, with commas between."""
+        return b",".join((await self._current(topic, first, number, find)).rows)
+
+    async def stored_here(
+        self, topic: str, first: int, number: int, asked: Sequence[tuple[int, int]], find: Find
+    ) -> list[int]:
+        """Those of the ledgers, as (partition, ledger), that store these partitions now."""
+        page = await self._current(topic, first, number, find)
+        return stored_here(page.ledgers, first, asked)
+
+    async def _current(self, topic: str, first: int, number: int, find: Find) -> RowPage:
+        """A page whose rows are as they are now."""
         page = self._page(topic, first, number)
         marked = page.marked()
         if marked:
-            topics = await find([page.name_of(each) for each in marked])
+            topics = await self._topics_of([page.name_of(each) for each in marked], find)
             before = page.bytes
             page.renew(marked, topics)
             self._grown(page, page.bytes - before)
         self._compare(page)
-        return b",".join(page.rows)
+        return page
+
+    async def _topics_of(
+        self, names: Sequence[str], find: Find
+    ) -> Sequence[PersistentTopic | None]:
+        """Most are loaded, and nothing waits; others are looked for."""
+        found = open_topics(self._topics, names)
+        others = [place for place, topic in enumerate(found) if topic is None]
+        if others:
+            late = await find([names[place] for place in others])
+            for place, topic in zip(others, late, strict=True):
+                found[place] = topic
+        return found
 
     def _page(self, topic: str, first: int, number: int) -> RowPage:
         key = topic, first

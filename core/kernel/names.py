@@ -64,6 +64,14 @@ def partition_name(topic: str, index: int) -> str:
     return f"{topic}-partition-{index}"
 
 
+def partition_of(full: str) -> tuple[str, int]:
+    """The topic of a partition and its index, by its full name; itself and -1 if it is none."""
+    found = _PARTITION.fullmatch(full)
+    if found is None or found[1].endswith("/"):  # "-partition-3" is a name
+        return full, _NO_PARTITION
+    return found[1], int(found[2])
+
+
 class TopicName(Struct, frozen=True, cache_hash=True):
     """One topic, or one partition of one. Made by `parse`."""
 

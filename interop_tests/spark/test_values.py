@@ -228,12 +228,42 @@ def test_a_topic_says_what_its_values_are(lending, connect, topic, reader, sent)
     producer = client.create_producer(words, schema=StringSchema())
     producer.send("tea")
     stored = {"type": "INT32", "schema": "", "properties": {}}
-    url = f"{lending.http_url}/admin/v2/schemas/public/default/{numbers}/schema"
-    request = Request(url, json.dumps(stored).encode(), {"Content-Type": "application/json"})
-    urlopen(request).close()
+    upload(lending, numbers, stored)
     client.create_producer(numbers).send((258).to_bytes(4, "big"))
     assert reader(words, valueFormat="auto").collect()[0].value == "tea"
     assert reader(numbers, valueFormat="auto").selectExpr("value + 1").collect()[0][0] == 259
+
+
+def upload(server, topic: str, schema: dict[str, object]) -> None:
+    url = f"{server.http_url}/admin/v2/schemas/public/default/{topic}/schema"
+    request = Request(url, json.dumps(schema).encode(), {"Content-Type": "application/json"})
+    urlopen(request).close()
+
+
+@pytest.mark.parametrize("apart", [False, True])
+def test_a_pair_is_a_struct(lending, connect, topic, reader, apart) -> None:
+    """Python's client knows no pairs, so they are written here; `test_schemas.py` has Java's."""
+    properties = {
+        "key.schema.type": "STRING",
+        "value.schema.type": "AVRO",
+        "kv.encoding.type": "SEPARATED" if apart else "INLINE",
+    }
+    definition = json.dumps({"key": "", "value": AVRO})
+    upload(lending, topic, {"type": "KEY_VALUE", "schema": definition, "properties": properties})
+    at = datetime.datetime(2026, 1, 31, 12, tzinfo=datetime.UTC)
+    row = {"item": "tea", "count": 3, "at": at, "price": Decimal("2.50"), "tags": {"a": "b"}}
+    producer, data = connect(lending.pulsar_url).create_producer(topic), written(**row)
+    inline = b"\0\0\0\1k" + len(data).to_bytes(4, "big") + data
+    producer.send(data if apart else inline, partition_key="k" if apart else "other")
+    found = reader(topic, valueFormat="auto")
+    (one,) = found.select("value.key", "value.value", "key").collect()
+    assert (one[0], one[1].asDict()) == ("k", row | {"at": at.replace(tzinfo=None)})
+    assert bytes(one[2]) == (b"k" if apart else b"other")
+    producer.send(b"\0\0", partition_key="l")
+    said = failure(lambda: reader(topic, valueFormat="auto", columns="value").collect())
+    which = "the value of the pair: " if apart else ""
+    assert f"{topic}, partition 0: the value of message 0 of entry " in said
+    assert f"does not fit: {which}it ends" in said
 
 
 def test_mistakes_are_told(sent, reader) -> None:

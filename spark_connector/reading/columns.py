@@ -19,10 +19,12 @@ from msgspec import Struct
 from magnetar.core.entry.columns.columns import Buffers, HeaderBuffers, Taken, columns_of
 from magnetar.spark_connector.errors import ValueMismatchError
 from magnetar.spark_connector.values.decoding import (
+    ColumnDecoder,
     NewVersions,
-    ValueDecoder,
     ValueType,
     corrupt_column,
+    decoder_for,
+    no_new_versions,
 )
 
 if TYPE_CHECKING:
@@ -53,6 +55,7 @@ AS_STORED: Final = ValueType()
 _TO_DECODE: Final = ("value", "entry_id", "batch_index")
 """The columns without which no value is decoded: it, and where it is."""
 _VERSION: Final = "schema_version"
+_KEY: Final = "key"
 
 
 def ddl(columns: Sequence[str], others: dict[str, str] | None = None) -> str:
@@ -95,15 +98,16 @@ class BatchBuilder:
         self,
         names: Sequence[str],
         values: ValueType = AS_STORED,
-        new_versions: NewVersions = dict,
+        new_versions: NewVersions = no_new_versions,
     ) -> None:
         self._schema = arrow_schema(names, values)
         self._values = values
-        self._decoder: ValueDecoder | None = None
+        self._decoder: ColumnDecoder | None = None
         if values.decodes and {"value", values.options.corrupt} & set(names):
-            self._decoder = ValueDecoder(values, new_versions)
+            self._decoder = decoder_for(values, new_versions)
             versions = (_VERSION,) if values.by_version else ()
-            names = tuple(dict.fromkeys((*names, *_TO_DECODE, *versions)))
+            keys = (_KEY,) if values.by_key else ()
+            names = tuple(dict.fromkeys((*names, *_TO_DECODE, *versions, *keys)))
         self.messages = columns_of(names)
         """To be added to, behind `begin`."""
         self._ranges: list[RangeRows] = []
@@ -139,7 +143,7 @@ class BatchBuilder:
             one.first = 0
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
 
-    def _decoded(self, decoder: ValueDecoder, taken: Taken, rows: int) -> dict[str, pa.Array]:
+    def _decoded(self, decoder: ColumnDecoder, taken: Taken, rows: int) -> dict[str, pa.Array]:
         """The column of values, and the one of those that do not fit."""
         import pyarrow as pa
 
@@ -147,7 +151,10 @@ class BatchBuilder:
         versions: list[int | None] = []
         if self._values.by_version:
             versions = _array(taken[_VERSION], rows, pa.int64()).to_pylist()
-        found = decoder.decoded(stored, versions)
+        keys: list[bytes | None] = []
+        if self._values.by_key:
+            keys = _array(taken[_KEY], rows, pa.binary()).to_pylist()
+        found = decoder.decoded(stored, versions, keys)
         options = self._values.options
         if found.misfits and not options.permissive:
             number, reason = next(iter(found.misfits.items()))

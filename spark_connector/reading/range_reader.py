@@ -29,7 +29,7 @@ from magnetar.spark_connector.reading.stored_ledgers import LedgerDirectory
 from magnetar.spark_connector.service import LedgerFacts, ReadingService
 from magnetar.spark_connector.tls import NO_TLS, TlsOptions
 from magnetar.spark_connector.values.decoding import ValueType
-from magnetar.spark_connector.values.topic_schema import definitions
+from magnetar.spark_connector.values.topic_schema import definitions, of_side
 from magnetar.spark_connector.worker import freeze_once
 
 if TYPE_CHECKING:
@@ -81,13 +81,14 @@ def batches(task: Task) -> Iterator[pa.RecordBatch]:
         yield builder.build()
 
 
-def _versions(task: Task, connect: Callable[[], ReadingService]) -> Mapping[int, str]:
-    """The schemas of the topic as they are now."""
+def _versions(task: Task, connect: Callable[[], ReadingService], side: str) -> Mapping[int, str]:
+    """The schemas of the topic as they are now; of pairs, those of that side."""
     topic, service = task.values.options.by_topic, connect()
     try:
-        return definitions(topic, "AVRO", service.schemas(topic))
+        versions = service.schemas(topic)
     finally:
         service.close()
+    return definitions(topic, "AVRO", of_side(topic, versions, side) if side else versions)
 
 
 class RangeReader:

@@ -21,12 +21,12 @@ from typing import Any, Final
 
 from msgspec import UNSET
 
+from magnetar.core.schema.avro.resolution import PROMOTIONS
 from magnetar.spark_connector.errors import OptionError
 from magnetar.spark_connector.values.avro_schema import AvroType, branches_of, merged
 from magnetar.spark_connector.values.misfit import Misfit
 
 Convert = Callable[[Any], Any]
-_NUMBERS: Final = ("int", "long", "float", "double")
 
 
 def same(value: Any) -> Any:
@@ -62,17 +62,12 @@ def _plain(writer: AvroType, reader: AvroType) -> Convert:
 
 
 def _promotion(writer: AvroType, reader: AvroType) -> Convert:
-    pair = writer.kind, reader.kind
-    if writer.logical:
+    if writer.logical or reader.kind not in PROMOTIONS.get(writer.kind, ()):
         raise _differ(writer, reader)
-    if pair == ("string", "bytes"):
+    if reader.kind == "bytes":
         return str.encode
-    if pair == ("bytes", "string"):
+    if reader.kind == "string":
         return _text
-    if writer.kind not in _NUMBERS or reader.kind not in _NUMBERS:
-        raise _differ(writer, reader)
-    if _NUMBERS.index(writer.kind) > _NUMBERS.index(reader.kind):
-        raise _differ(writer, reader)
     return float if reader.kind in ("float", "double") else same
 
 

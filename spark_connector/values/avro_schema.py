@@ -1,4 +1,5 @@
-"""Schemas of Avro (its specification, 1.12), parsed, and the types of Arrow's that they stand for.
+"""Schemas of Avro as Spark's types, and the types of Arrow's that they stand for. Read by the same
+parser as those of topics (`core/schema/avro/parser.py`).
 
 Types are those of Spark's `from_avro` (`SchemaConverters.scala` of 4.3), all nullable:
 
@@ -16,18 +17,20 @@ of them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 from msgspec import UNSET, Struct
 
+from magnetar.core.kernel.errors import IncompatibleSchema
+from magnetar.core.schema.avro import parser
+from magnetar.core.schema.avro.model import NO_DEFAULT, AvroNode
 from magnetar.spark_connector.errors import OptionError
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-PRIMITIVES: Final = ("null", "boolean", "int", "long", "float", "double", "bytes", "string")
 LOGICAL: Final = {
     "date": ("int",),
     "timestamp-millis": ("long",),
@@ -40,6 +43,8 @@ LOGICAL: Final = {
 """Logical types, and what they are stored as."""
 DECIMAL_DIGITS_MAX: Final = 38
 UUID_BYTES: Final = 16
+DEPTH_MAX: Final = parser.DEPTH_MAX
+"""Types in types: named ones may be defined beside each other, and be as deep as they are many."""
 
 
 class AvroField(Struct, frozen=True):
@@ -78,128 +83,107 @@ NULL: Final = AvroType("null")
 def parse(text: str) -> AvroType:
     """A schema; `OptionError` says what is wrong with it."""
     try:
-        found = msgspec.json.decode(text)
-    except (msgspec.DecodeError, RecursionError) as error:
-        raise OptionError(f"the Avro schema is no JSON: {error}") from error
-    made = SchemaParser().type_of(found, "")
+        node = parser.parse(text.encode(errors="surrogatepass"), objects_as_types=True)
+    except IncompatibleSchema as error:
+        raise OptionError(f"the Avro schema: {error}") from error
+    made = _TypeMaker().type_of(node)
     if made.kind == "null":
         raise OptionError("the Avro schema is null alone: no value takes any bytes")
     return made
 
 
-class SchemaParser:
-    """Parses one schema, with the names that it has defined so far."""
+class _TypeMaker:
+    """Makes Spark's types of one schema, as far as it has them."""
 
     def __init__(self) -> None:
-        self._named: dict[str, AvroType | None] = {}
-        """None while a type is being defined."""
+        self._made: dict[AvroNode, AvroType | None] = {}
+        """None while a type is being made. A type that is named in many places is one object."""
+        self._depth = 0
 
-    def type_of(self, schema: Any, namespace: str) -> AvroType:
-        """A schema, or a part of one."""
-        if isinstance(schema, list):
-            return self._union(schema, namespace)
-        if isinstance(schema, str):
-            return AvroType(schema) if schema in PRIMITIVES else self._known(schema, namespace)
-        if not isinstance(schema, dict) or "type" not in schema:
-            raise OptionError(f"this is no Avro schema: {_shown(schema)}")
-        kind = schema["type"]
-        if not isinstance(kind, str):
-            return self.type_of(kind, namespace)
-        if kind in ("record", "error", "enum", "fixed"):
-            return self._definition(kind, schema, namespace)
-        if kind in ("array", "map"):
-            return AvroType(
-                kind, (self._part(schema, "items" if kind == "array" else "values", namespace),)
-            )
-        return _with_logical(self.type_of(kind, namespace), schema)
-
-    def _part(self, schema: Mapping[str, Any], name: str, namespace: str) -> AvroType:
-        """A type inside another one, which takes a byte at least."""
-        if name not in schema:
-            raise OptionError(f'the Avro schema has no "{name}" in {_shown(schema)}')
-        found = self.type_of(schema[name], namespace)
-        if found.kind == "null":
-            raise OptionError(f"null alone has no values, in {_shown(schema)}")
-        return found
-
-    def _union(self, branches: list[Any], namespace: str) -> AvroType:
-        parts = tuple(self.type_of(one, namespace) for one in branches)
-        if all(one.kind == "null" for one in parts) or any(one.kind == "union" for one in parts):
-            raise OptionError(f"this is no union of Avro: {_shown(branches)}")
-        return AvroType("union", parts)
-
-    def _known(self, name: str, namespace: str) -> AvroType:
-        full = name if "." in name or not namespace else f"{namespace}.{name}"
-        full = full if full in self._named else name
-        if full not in self._named:
-            raise OptionError(f'the Avro schema names a type "{name}", and does not define it')
-        found = self._named[full]
-        if found is None:
-            raise OptionError(f'the Avro type "{full}" has itself in it: Spark has no such type')
-        return found
-
-    def _definition(self, kind: str, schema: Mapping[str, Any], namespace: str) -> AvroType:
-        name = schema.get("name")
-        if not isinstance(name, str):
-            raise OptionError(f"a type of the Avro schema has no name: {_shown(schema)}")
-        if "." in name:
-            namespace = name.rpartition(".")[0]
-        else:
-            namespace = schema.get("namespace", namespace)
-            name = f"{namespace}.{name}" if namespace else name
-        if name in self._named:
-            raise OptionError(f'the Avro schema defines "{name}" twice')
-        self._named[name] = None
-        if kind in ("record", "error"):
-            made = self._record(name, schema, namespace)
-        elif kind == "enum":
-            symbols = _texts(name, schema, "symbols")
-            default = schema.get("default", UNSET)
-            made = AvroType("enum", names=symbols, default=default, name=name)
-        else:
-            made = _with_logical(AvroType("fixed", size=_size(name, schema), name=name), schema)
-        self._named[name] = made
+    def type_of(self, node: AvroNode) -> AvroType:
+        """A type, or a part of one."""
+        if node in self._made:
+            found = self._made[node]
+            if found is None:
+                name = node.full_name
+                raise OptionError(
+                    f'the Avro type "{name}" has itself in it: Spark has no such type'
+                )
+            return found
+        if self._depth == DEPTH_MAX:
+            raise OptionError(f"the Avro schema has types in types, more than {DEPTH_MAX} deep")
+        self._made[node] = None
+        self._depth += 1
+        made = self._made[node] = _with_logical(_MAKERS.get(node.kind, _plain)(self, node), node)
+        self._depth -= 1
         return made
 
-    def _record(self, name: str, schema: Mapping[str, Any], namespace: str) -> AvroType:
-        fields = schema.get("fields")
-        if not isinstance(fields, list) or not fields:
-            raise OptionError(f'the Avro record "{name}" has no fields')
-        if not all(isinstance(one, dict) and isinstance(one.get("name"), str) for one in fields):
-            raise OptionError(f'a field of the Avro record "{name}" has no name')
-        names = tuple(one["name"] for one in fields)
-        parts = tuple(self._part(one, "type", namespace) for one in fields)
-        about = tuple(AvroField(_aliases(one), one.get("default", UNSET)) for one in fields)
-        return AvroType("record", parts, names, fields=about, name=name)
+    def part(self, node: AvroNode, inside: str) -> AvroType:
+        """A type inside another one, which takes a byte at least."""
+        found = self.type_of(node)
+        if found.kind == "null":
+            raise OptionError(f"null alone has no values, in the Avro {inside}")
+        return found
 
 
-def _aliases(field: Mapping[str, Any]) -> tuple[str, ...]:
-    found = field.get("aliases")
-    return tuple(map(str, found)) if isinstance(found, list) else ()
+def _plain(_: _TypeMaker, node: AvroNode) -> AvroType:
+    return AvroType(node.kind)
 
 
-def _texts(name: str, schema: Mapping[str, Any], what: str) -> tuple[str, ...]:
-    found = schema.get(what)
-    if not isinstance(found, list) or not all(isinstance(one, str) for one in found):
-        raise OptionError(f'the Avro type "{name}" has no {what}')
-    return tuple(found)
+def _container(maker: _TypeMaker, node: AvroNode) -> AvroType:
+    return AvroType(node.kind, (maker.part(node.parts[0], node.kind),))
 
 
-def _size(name: str, schema: Mapping[str, Any]) -> int:
-    found = schema.get("size")
-    if not isinstance(found, int) or found < 1:
-        raise OptionError(f'the Avro type "{name}" has no size')
-    return found
+def _union(maker: _TypeMaker, node: AvroNode) -> AvroType:
+    parts = tuple(map(maker.type_of, node.parts))
+    if all(one.kind == "null" for one in parts):
+        raise OptionError("this is no union of Avro with values: null alone")
+    return AvroType("union", parts)
 
 
-def _with_logical(plain: AvroType, schema: Mapping[str, Any]) -> AvroType:
+def _record(maker: _TypeMaker, node: AvroNode) -> AvroType:
+    inside = f'record "{node.full_name}"'
+    if not node.fields:
+        raise OptionError(f"the Avro {inside} has no fields")
+    fields = node.fields.values()
+    parts = tuple(maker.part(field.type, inside) for field in fields)
+    about = tuple(
+        AvroField(field.aliases, UNSET if field.default is NO_DEFAULT else field.default)
+        for field in fields
+    )
+    return AvroType("record", parts, tuple(node.fields), fields=about, name=node.full_name)
+
+
+def _enum(_: _TypeMaker, node: AvroNode) -> AvroType:
+    default = UNSET if node.default_symbol is None else node.default_symbol
+    return AvroType("enum", names=node.symbols, default=default, name=node.full_name)
+
+
+def _fixed(_: _TypeMaker, node: AvroNode) -> AvroType:
+    if not node.size:
+        raise OptionError(f'the Avro type "{node.full_name}" has no size')
+    return AvroType("fixed", size=node.size, name=node.full_name)
+
+
+_MAKERS: Final[Mapping[str, Callable[[_TypeMaker, AvroNode], AvroType]]] = {
+    "array": _container,
+    "map": _container,
+    "union": _union,
+    "record": _record,
+    "enum": _enum,
+    "fixed": _fixed,
+}
+
+
+def _with_logical(plain: AvroType, node: AvroNode) -> AvroType:
     """The type, if its logical type is one that is known and makes sense: else, as Avro has it, the
     plain one.
     """
-    logical = schema.get("logicalType")
+    said = node.properties
+    logical = said.get("logicalType")
     if not isinstance(logical, str) or plain.kind not in LOGICAL.get(logical, ()):
         return plain
-    precision, scale = schema.get("precision", 0), schema.get("scale", 0)
+    precision, scale = said.get("precision", 0), said.get("scale", 0)
     if logical == "decimal":
         numbers = isinstance(precision, int) and isinstance(scale, int)
         if not numbers or not 0 <= scale <= precision or precision < 1:
@@ -299,7 +283,3 @@ _LOGICAL_TYPES: Final = {
     "local-timestamp-micros": _arrow("timestamp", "us"),
     "uuid": _arrow("string"),
 }
-
-
-def _shown(schema: Any) -> str:
-    return msgspec.json.encode(schema)[:200].decode(errors="replace")

@@ -7,7 +7,7 @@ null with its bytes beside it; a message without value is null, and fits.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from msgspec import Struct
 
@@ -16,11 +16,12 @@ from magnetar.spark_connector.values import (
     avro_decoder,
     avro_schema,
     json_decoder,
+    pairs,
     plain_decoder,
 )
 from magnetar.spark_connector.values.avro_evolution import conversion, same
 from magnetar.spark_connector.values.misfit import Misfit
-from magnetar.spark_connector.values.options import AVRO, JSON, PLAIN, RAW, ValueOptions
+from magnetar.spark_connector.values.options import AVRO, JSON, PAIR, PLAIN, RAW, ValueOptions
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -44,11 +45,47 @@ class ValueType(Struct, frozen=True):
     @property
     def by_version(self) -> bool:
         """Whether each value is read by the schema that its message names."""
-        return self.options.format == AVRO and bool(self.options.by_topic)
+        options = self.options
+        avro = any(one.format == AVRO for one in (options, *options.sides))
+        return avro and bool(options.by_topic)
+
+    @property
+    def by_key(self) -> bool:
+        """Whether a part of the value is the key of the message."""
+        return self.options.separated
 
 
-NewVersions = Callable[[], Mapping[int, str]]
-"""Asks for the topic's versions again: it has one more than when the query began."""
+NewVersions = Callable[[str], Mapping[int, str]]
+"""Asks for the topic's versions again: it has one more than when the query began. Of a pair, those
+of its `key`, or of its `value`; else of "".
+"""
+
+
+def no_new_versions(_: str) -> Mapping[int, str]:
+    """Nobody is asked."""
+    return {}
+
+
+class ColumnDecoder(Protocol):
+    """Makes columns of values."""
+
+    def decoded(
+        self,
+        values: Sequence[bytes | None],
+        versions: Sequence[int | None] = (),
+        keys: Sequence[bytes | None] = (),
+    ) -> DecodedValues:
+        """The column of these values. `versions` are those of their schemas, and `keys` the keys
+        of their messages, if they count.
+        """
+        ...
+
+
+def decoder_for(wanted: ValueType, new_versions: NewVersions = no_new_versions) -> ColumnDecoder:
+    """What decodes the values of a column."""
+    if wanted.options.format == PAIR:
+        return PairDecoder(wanted, new_versions)
+    return ValueDecoder(wanted, new_versions)
 
 
 class DecodedValues(Struct):
@@ -63,7 +100,7 @@ class DecodedValues(Struct):
 class ValueDecoder:
     """See the module's docstring."""
 
-    def __init__(self, wanted: ValueType, new_versions: NewVersions = dict) -> None:
+    def __init__(self, wanted: ValueType, new_versions: NewVersions = no_new_versions) -> None:
         options = wanted.options
         self._versions = _ByVersion(options, new_versions) if wanted.by_version else None
         field_of: arrays.FieldOf = json_decoder.field_of
@@ -76,6 +113,8 @@ class ValueDecoder:
             field_of = avro_decoder.field_of
         elif options.format == PLAIN:
             decode = plain_decoder.decoder_of(options.schema)
+        elif options.format == RAW:
+            decode = bytes
         else:
             decode = _text
         self._decode: Decode = decode
@@ -84,9 +123,11 @@ class ValueDecoder:
         self._column = arrays.column_of(wanted.kind, field_of)
 
     def decoded(
-        self, values: Sequence[bytes | None], versions: Sequence[int | None] = ()
+        self,
+        values: Sequence[bytes | None],
+        versions: Sequence[int | None] = (),
+        keys: Sequence[bytes | None] = (),
     ) -> DecodedValues:
-        """The column of these values; `versions` are those of their schemas, if they count."""
         decode, misfits = self._decode, {}
         decode_by = None if self._versions is None else self._versions.decode
         rows: list[Any] = []
@@ -105,12 +146,40 @@ class ValueDecoder:
         return DecodedValues(self._column(rows), misfits)
 
 
+class PairDecoder:
+    """Decodes pairs, each side as a column of its own (`pairs.py`)."""
+
+    def __init__(self, wanted: ValueType, new_versions: NewVersions = no_new_versions) -> None:
+        self._separated = wanted.options.separated
+        self._sides = [
+            ValueDecoder(ValueType(options, field.type), new_versions)
+            for options, field in zip(wanted.options.sides, wanted.kind, strict=True)
+        ]
+
+    def decoded(
+        self,
+        values: Sequence[bytes | None],
+        versions: Sequence[int | None] = (),
+        keys: Sequence[bytes | None] = (),
+    ) -> DecodedValues:
+        split = pairs.split_apart(keys, values) if self._separated else pairs.split_inline(values)
+        columns: list[Any] = []
+        given = zip(pairs.SIDES, self._sides, (split.keys, split.values), strict=True)
+        for name, decoder, some in given:
+            found = decoder.decoded(some, versions)
+            columns.append(found.column)
+            for number, reason in found.misfits.items():
+                split.misfits.setdefault(number, f"the {name} of the pair: {reason}")
+        return DecodedValues(pairs.joined(split, columns), split.misfits)
+
+
 class _ByVersion:
     """Reads values by the versions that wrote them, as values of the latest."""
 
     def __init__(self, options: ValueOptions, new_versions: NewVersions) -> None:
         self._reader = avro_schema.parse(options.schema)
         self._known = options.versions
+        self._side = options.side
         self._new_versions = new_versions
         self._made: dict[int, Decode] = {}
 
@@ -122,7 +191,7 @@ class _ByVersion:
 
     def _decoder(self, version: int) -> Decode:
         if version not in self._known:
-            self._known = self._new_versions()
+            self._known = self._new_versions(self._side)
         if version not in self._known:
             return _unknown(version)
         writer = avro_schema.parse(self._known[version])

@@ -17,9 +17,11 @@ from magnetar.spark_connector.values.json_decoder import zone_of
 
 RAW, STRING, JSON, AVRO, AUTO = "raw", "string", "json", "avro", "auto"
 FORMATS: Final = (RAW, STRING, JSON, AVRO, AUTO)
-"""`auto` is one of the others, or PLAIN, once the topic has been asked (`topic_schema.py`)."""
+"""`auto` is one of the others, PLAIN or PAIR, once the topic has been asked (`topic_schema.py`)."""
 PLAIN: Final = "plain"
 """One number, truth or time."""
+PAIR: Final = "pair"
+"""Key and value in one (`pairs.py`)."""
 FAILFAST: Final = "failfast"
 MODES: Final = (FAILFAST, "permissive")
 CONFLUENT: Final = "confluent"
@@ -64,6 +66,12 @@ class ValueOptions(Struct, frozen=True):
     """The topic that has said what the schema is."""
     versions: Mapping[int, str] = {}
     """Its schemas of Avro by their numbers: a message is read by its own."""
+    sides: tuple[ValueOptions, ...] = ()
+    """Of a pair: how its key and its value are read."""
+    side: str = ""
+    """Of a side: which it is."""
+    separated: bool = False
+    """Of a pair: whether its key is the message's."""
 
     @property
     def ddl(self) -> str:

@@ -200,3 +200,30 @@ async def test_pages_are_counted_as_they_are() -> None:
         keeper = Keeper(broker, 10)
         assert await keeper.gives() == await keeper.rows()
         assert keeper.kept.bytes == 0, "too large to be kept"
+
+
+async def test_ledgers_are_those_of_the_partitions_now(renewed: list[int]) -> None:
+    """A partition that is written to is looked at again; those that are gone have none."""
+    async with running() as broker:
+        keeper = await Keeper.made(broker)
+        ledgers = [(await keeper.topic(each)).ledger.chain.confirmed[0] for each in range(3)]
+        asked = [(each, ledger) for each, ledger in enumerate(ledgers)]
+        crossed = [(0, ledgers[1]), (2, ledgers[1]), (2, 1 << 40)]
+
+        async def found() -> list[int]:
+            every = [*asked, *crossed]
+            return await keeper.kept.stored_here(BASE, 0, 3, every, keeper._found)
+
+        assert await found() == ledgers
+        assert renewed == [0, 1, 2]
+        await keeper.gives()
+        assert renewed == [0, 1, 2], "plans are made of the same rows"
+        await broker.unload(P.partition(1))
+        await keeper.stores(1, b"b")
+        assert await found() == ledgers, "of the ledger before"
+        last = (await keeper.topic(1)).ledger.chain.confirmed[0]
+        asked = [(1, last)]
+        assert last not in ledgers
+        assert await found() == [last]
+        await administration.delete_partitioned(broker, P, force=True)
+        assert await found() == []

@@ -9,6 +9,8 @@ from magnetar.core.kernel.names import (
     TopicName,
     check_entity,
     check_subscription,
+    partition_name,
+    partition_of,
 )
 
 ENTITY = st.from_regex(r"(?a:[-=:.\w]{1,12})", fullmatch=True).filter(
@@ -118,6 +120,15 @@ def test_any_text_is_a_name_or_refused(text: str) -> None:
     except InvalidName:
         return
     assert TopicName.parse(name.full) == name
+
+
+@given(ENTITY, ENTITY, LOCAL, st.integers(0, 10**9 - 1))
+def test_a_partitions_topic_is_found_without_parsing(tenant, namespace, local, index) -> None:
+    name = TopicName.parse(f"persistent://{tenant}/{namespace}/{local}")
+    assert partition_of(name.full) == (name.base.full, name.partition_index)
+    assert partition_of(partition_name(name.full, index)) == (name.full, index)
+    bare = f"persistent://{tenant}/{namespace}/-partition-{index}"
+    assert partition_of(bare) == (bare, TopicName.parse(bare).partition_index) == (bare, -1)
 
 
 def test_a_managed_ledger_of_nothing_is_refused() -> None:

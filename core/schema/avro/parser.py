@@ -32,13 +32,15 @@ ORDERS: Final = ("ascending", "descending", "ignore")
 Json = Mapping[str, Any]
 
 
-def parse(definition: bytes) -> AvroNode:
-    """The schema that a definition is."""
+def parse(definition: bytes, *, objects_as_types: bool = False) -> AvroNode:
+    """The schema that a definition is. With `objects_as_types`, the type of an object may be one
+    itself, `{"type": {"type": "int"}}`: Avro for Python takes that, Java's does not.
+    """
     try:
         found = msgspec.json.decode(definition)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise IncompatibleSchema(f"the definition is no JSON: {error}") from error
-    reader = DefinitionReader()
+    reader = DefinitionReader(objects_as_types)
     made = reader.type_of(found, "", DEPTH_MAX)
     reader.finish()
     return made
@@ -47,7 +49,8 @@ def parse(definition: bytes) -> AvroNode:
 class DefinitionReader:
     """Reads one definition, with the names that it has."""
 
-    def __init__(self) -> None:
+    def __init__(self, objects_as_types: bool) -> None:
+        self._objects_as_types = objects_as_types
         self._defined: dict[str, AvroNode] = {}
         self._awaited: dict[str, AvroNode] = {}
         """Types whose names are used, and not defined yet."""
@@ -78,7 +81,10 @@ class DefinitionReader:
             parts = tuple(self.type_of(each, namespace, depth - 1) for each in schema)
             self._unions.append(union := AvroNode("union", parts))
             return union
-        if not isinstance(schema, dict) or not isinstance(schema.get("type"), str):
+        kind = schema.get("type") if isinstance(schema, dict) else None
+        if self._objects_as_types and isinstance(kind, dict | list):
+            return self.type_of(kind, namespace, depth - 1)
+        if not isinstance(schema, dict) or not isinstance(kind, str):
             raise IncompatibleSchema(f"this is no type of Avro: {shown(schema)}")
         return self._object(schema, namespace, depth)
 

@@ -8,6 +8,10 @@ from magnetar.core.schema.avro.compatibility import incompatibility
 from magnetar.core.schema.avro.identity import identity_of
 from magnetar.core.schema.avro.parser import parse
 from magnetar.core.schema.avro.resolution import refusal
+from magnetar.spark_connector import options
+from magnetar.spark_connector.planning import planner
+from magnetar.spark_connector.reading import range_reader
+from magnetar.spark_connector.schema import schema_of, with_schema
 
 pytestmark = [pytest.mark.java, pytest.mark.timeout(180)]
 
@@ -64,6 +68,27 @@ def test_every_kind(play):
         "other protobuf": "IncompatibleSchemaException",
         "other kind": "IncompatibleSchemaException",
     }
+
+
+def test_pairs_as_spark_reads_them(play, server, topic):
+    """Without Spark: its driver's plan, and what a worker makes of it."""
+    play("schemas.pairs")
+    lamp = {"name": "desk", "watts": 40}
+    for kind, key in ("inline", "k"), ("apart", 7):
+        assert spark_values(server.http_url, f"{topic}-{kind}") == [
+            {"key": key, "value": lamp},
+            {"key": None, "value": lamp},
+            {"key": key, "value": None},
+        ]
+
+
+def spark_values(url, topic):
+    """A topic's values, by its schema."""
+    given = {"service.url": url, "topic": topic, "valueFormat": "auto", "readFrom": "gateway"}
+    table = options.table_of(given)
+    chosen = with_schema(options.parse(given), schema_of(table), table, named=False)
+    batches = [one for task in planner.batch(chosen, 1) for one in range_reader.batches(task)]
+    return [value for one in batches for value in one.column("value").to_pylist()]
 
 
 def test_two_versions_and_a_third_that_may_not_be(play):

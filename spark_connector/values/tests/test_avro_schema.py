@@ -79,28 +79,40 @@ def test_names_are_found_in_their_namespaces() -> None:
     [
         (record(["null", "R"], namespace="shop"), '"shop.R" has itself in it'),
         (record({"type": "array", "items": "R"}), '"R" has itself in it'),
-        (record("Other"), 'names a type "Other", and does not define it'),
+        (record("Other"), "the type Other is named and not defined"),
         ("null", "null alone"),
         (record("null"), "null alone has no values"),
         (record(), 'record "R" has no fields'),
         ({"type": "record", "name": "R", "fields": [{"type": "int"}]}, "has no name"),
         ({"type": "record", "fields": []}, "has no name"),
         (record({"type": "fixed", "name": "F", "size": 0}), '"F" has no size'),
-        (record({"type": "enum", "name": "E"}), '"E" has no symbols'),
-        (record({"type": "array"}), 'no "items"'),
+        (record({"type": "enum", "name": "E"}), "symbols must be a list of texts"),
+        (record({"type": "array"}), "no type of Avro: null"),
         ([], "no union"),
         (["null"], "no union"),
-        ([["int"], "string"], "no union"),
-        (17, "no Avro schema: 17"),
-        ({"items": "int"}, "no Avro schema"),
+        ([["int"], "string"], "a union is directly in a union"),
+        (17, "no type of Avro: 17"),
+        ({"items": "int"}, "no type of Avro"),
         (logical("bytes", "decimal", precision=39), "39 digits"),
-        (record(record("int")), 'defines "R" twice'),
+        (record(record("int")), "the type R is defined twice"),
     ],
 )
 def test_what_is_refused_is_named(schema, said) -> None:
     with pytest.raises(OptionError) as raised:
         kind(schema)
     assert said in str(raised.value)
+
+
+def test_names_may_be_used_before_they_are_defined() -> None:
+    later = record("Color", {"type": "enum", "name": "Color", "symbols": ["red"]})
+    assert kind(later) == pa.struct([("f0", pa.string()), ("f1", pa.string())])
+
+
+def test_types_beside_each_other_may_be_too_deep() -> None:
+    chain = [record("int", name="R0")] + [record(f"R{n}", name=f"R{n + 1}") for n in range(100)]
+    assert kind(record(*chain[:20], name="Top")).num_fields == 20
+    with pytest.raises(OptionError, match="more than 64 deep"):
+        kind(record(*reversed(chain), name="Top"))
 
 
 @pytest.mark.parametrize("text", ["", "{", "string", "[" * 100_000])

@@ -56,7 +56,8 @@ TWO = ONE.replace("}]", '}, {"name": "b", "type": "int", "default": 5}]')
 def test_a_version_that_is_new_is_asked_for_once() -> None:
     asked: list[int] = []
 
-    def new_versions() -> dict[int, str]:
+    def new_versions(side: str) -> dict[int, str]:
+        assert not side
         asked.append(1)
         return {0: ONE, 1: TWO}
 
@@ -70,7 +71,7 @@ def test_a_version_that_is_new_is_asked_for_once() -> None:
 
 def test_a_version_that_is_gone_is_a_misfit() -> None:
     options = ValueOptions("avro", ONE, by_topic="t", versions={0: ONE})
-    decoder = ValueDecoder(ValueType(options, pa.struct([("a", pa.int32())])), dict)
+    decoder = ValueDecoder(ValueType(options, pa.struct([("a", pa.int32())])))
     found = decoder.decoded([b"\x02"], [9])
     assert found.misfits == {0: "the topic has no version 9 of its schema any more"}
 

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from magnetar.core.ledger.log.planning import plan_of, row_of
+from magnetar.core.ledger.log.planning import encoded_row, encoded_rows, ledgers_of, plan_of, row_of
 from magnetar.core.ledger.log.remaining_entries import RemainingEntries
 from magnetar.core.ledger.read.reading_plan import Place, PlanRow
 from magnetar.core.ledger.read.transaction_index import Aborted, TransactionIndex
@@ -87,3 +87,19 @@ async def test_keys_of_two_halves_are_told_and_found_again() -> None:
     index.aborted = [Aborted(*one) for one in told.aborted]
     assert index.hides((3, 1 << 62), 0)
     assert not index.hides((3, 1), 0)
+
+
+async def test_many_logs_are_told_as_one_is() -> None:
+    async with bench() as made:
+        plain, other = await made.ledger(), await made.ledger("u")
+        assert ledgers_of(plain) == ()
+        await stored(plain, b"a")
+        await stored(other, b"a", b"b")
+        other.transactions.wrote(7, 1, (other.chain.confirmed[0], 1), 0)
+        logs = [other, plain, other]
+        assert encoded_rows(logs) == [encoded_row(log) for log in logs]
+        assert encoded_rows([]) == []
+        assert ledgers_of(plain) == (plain.chain.confirmed[0],)
+        (only,) = other.chain.segments
+        only.remaining = RemainingEntries(99, 5, [1])
+        assert ledgers_of(other) == (only.ledger_id, 99)

@@ -48,6 +48,18 @@ def test_namespaces() -> None:
     assert found.fields["x"].type.full_name == "n.E"
 
 
+def test_objects_as_types() -> None:
+    """As Avro for Python takes them; not by default, as Java does not (`BAD`)."""
+    nested = {"type": {"type": {"type": "array", "items": {"type": ["null", "int"]}}}}
+    found = parser.parse(json.dumps(nested).encode(), objects_as_types=True)
+    assert (found.kind, [each.kind for each in found.parts[0].parts]) == ("array", ["null", "int"])
+    deep: Any = "int"
+    for _ in range(parser.DEPTH_MAX):
+        deep = {"type": deep}
+    with pytest.raises(IncompatibleSchema, match="nested more than 64 deep"):
+        parser.parse(json.dumps({"type": deep}).encode(), objects_as_types=True)
+
+
 BAD = {
     "no json": b"{",
     "no text": b"\xff\xfe",

@@ -9,21 +9,30 @@ more are missing, as are those that do not exist, so that nobody learns which ot
         {"ledgers": {ledger: metadata in base64}, "bookies": {id: address}, "missing": [ledger],
          "tickets": [[[ledger, ...], ticket in base64], ...]}
 
+A query that reads ten thousand partitions names their topic once, and each ledger with the number
+of its partition. `topics` (`reading_topics.py`) tells that this is understood here:
+
+    {"partitions": {TOPIC: [[number, ledger], ...]}}
+
 `"ledgers": [ledger, ...]`, without topics, is for superusers, and for servers that judge nobody.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any, Final
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
+from functools import partial
+from typing import Annotated, Any, Final
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
+from magnetar.core.broker.kept_rows import PAGE_ROWS
 from magnetar.core.kernel.cooperation import Cooperative
 from magnetar.core.kernel.errors import NotFound
 from magnetar.core.kernel.names import TopicName
 from magnetar.core.security.actions import Action, ResourceType
 from magnetar.wire.http.admin.programs.stored_topics import (
+    PIECE_SECONDS,
     TOPICS_PER_REST,
     check_number,
     named_topics,
@@ -36,10 +45,23 @@ TICKETS_PER_REST: Final = 25
 """Tickets that are signed before other tasks run, in half a millisecond."""
 
 
+LedgerId = Annotated[int, Meta(ge=0, le=(1 << 63) - 1)]
+PartitionLedger = tuple[LedgerId, LedgerId]
+"""The number of a partition, and a ledger."""
+
+
 class LedgersBody(Struct, frozen=True, forbid_unknown_fields=True):
-    ledgers: list[int] = []
-    topics: dict[str, list[int]] = {}
+    ledgers: list[LedgerId] = []
+    topics: dict[str, list[LedgerId]] = {}
     """The ledgers that are wanted of each topic, or partition."""
+    partitions: dict[str, list[PartitionLedger]] = {}
+    """The same of partitions, by the topic that they are of."""
+
+    @property
+    def number(self) -> int:
+        """How many ledgers are named."""
+        named = sum(map(len, self.topics.values())) + sum(map(len, self.partitions.values()))
+        return len(self.ledgers) + named
 
 
 async def ledgers(request: AdminRequest) -> Json:
@@ -48,8 +70,8 @@ async def ledgers(request: AdminRequest) -> Json:
     bookies = places.bookies() if places is not None else {}
     if places is None or not bookies:
         raise NotFound("no bookie serves readers: start the server with --bookie-port")
-    body = await request.value(LedgersBody) or LedgersBody()
-    check_number(len(body.ledgers) + sum(map(len, body.topics.values())), "ledgers")
+    body = await request.exact(LedgersBody) or LedgersBody()
+    check_number(body.number, "ledgers")
     if body.ledgers and request.services.access.judge is not None:
         request.check(Action.ALTER, ResourceType.SERVER, "")
     wanted = dict.fromkeys(body.ledgers)
@@ -59,6 +81,9 @@ async def ledgers(request: AdminRequest) -> Json:
         request.check_readable(name)
         wanted.update(dict.fromkeys(ids))
         permitted |= await _stored_in(request, name, ids)
+    for text, named in body.partitions.items():
+        wanted.update(dict.fromkeys(ledger for _, ledger in named))
+        permitted.update(await _of_partitions(request, TopicName.parse(text), named))
     found = await places.metadata([each for each in wanted if each in permitted])
     missing = [ledger_id for ledger_id in wanted if ledger_id not in found]
     reached = {name: reached_address(at, request.request) for name, at in bookies.items()}
@@ -78,3 +103,21 @@ async def _stored_in(request: AdminRequest, name: TopicName, ids: Iterable[int])
     for segment in topic.ledger.chain.segments:
         stored.update((segment.ledger_id, segment.stored_in))
     return stored.intersection(ids)
+
+
+async def _of_partitions(
+    request: AdminRequest, name: TopicName, named: list[PartitionLedger]
+) -> list[int]:
+    """Those of the ledgers that store the partitions with which they are named."""
+    request.check_readable(name)
+    broker = request.broker
+    count = 0 if name.partitioned else await broker.catalog.partitions(name)
+    asked: Sequence[PartitionLedger] = sorted(named)
+    find = partial(named_topics, broker, [])
+    stored: list[int] = []
+    async for begin in Cooperative(range(0, count, PAGE_ROWS), seconds=PIECE_SECONDS):
+        end = min(begin + PAGE_ROWS, count)
+        some = asked[bisect_left(asked, (begin, -1)) : bisect_left(asked, (end, -1))]
+        if some:
+            stored += await broker.kept_rows.stored_here(name.full, begin, end - begin, some, find)
+    return stored

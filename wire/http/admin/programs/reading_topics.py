@@ -3,7 +3,8 @@
 A query asks before each of its batches, of ten thousand partitions, too. So with `?version=2` a
 plan is a row (`PlanRow`) without names, and those of a topic's partitions come in their order:
 
-    {"logs": {TOPIC: [ROW, ROW, null, ...]}, "partitions": {TOPIC: number}, "missing": [NAME]}
+    {"logs": {TOPIC: [ROW, ROW, null, ...]}, "partitions": {TOPIC: number}, "missing": [NAME],
+     "version": 3}
 
 Without, each plan has its name, and the names of its parts. Older servers know only that form, and
 do not look at the version: a program that asks for rows understands both.
@@ -25,6 +26,7 @@ from magnetar.core.kernel.names import TopicName, partition_name
 from magnetar.core.ledger.log.planning import encoded_row, plan_of
 from magnetar.core.ledger.read.reading_plan import ReadingPlan
 from magnetar.wire.http.admin.programs.stored_topics import (
+    PIECE_SECONDS,
     TOPICS_PER_REST,
     check_number,
     named_topics,
@@ -34,8 +36,8 @@ from magnetar.wire.http.request import AdminRequest
 Json = dict[str, Any]
 ROWS: Final = 2
 """The version in which plans are rows."""
-PIECE_SECONDS: Final = 0.003
-"""How long rows are made before other tasks run: a page takes a millisecond more."""
+BY_PARTITION: Final = 3
+"""What is answered to it: ledgers are asked for by partition, too (`reader_ledgers.py`)."""
 
 
 class TopicsBody(Struct, frozen=True, forbid_unknown_fields=True):
@@ -63,7 +65,7 @@ async def topics(request: AdminRequest) -> Json:
     partitions = {topic: count for topic, count in logs.items() if count}
     answer: Json = {"partitions": partitions, "missing": missing}
     if request.number("version", 1) >= ROWS:
-        return answer | {"logs": await _rows(broker, logs, missing)}
+        return answer | {"logs": await _rows(broker, logs, missing), "version": BY_PARTITION}
     return answer | {"topics": await _plans(broker, logs, missing)}
 
 

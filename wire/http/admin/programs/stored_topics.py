@@ -16,6 +16,8 @@ NAMED_MAX: Final = 10_000
 """Topics or ledgers of one request, partitions counted."""
 TOPICS_PER_REST: Final = 250
 """Topics that are looked up before other tasks run, at the most."""
+PIECE_SECONDS: Final = 0.003
+"""How long rows of partitions are made before other tasks run: a page takes a millisecond more."""
 
 
 def stored(topic: Topic) -> PersistentTopic:

@@ -104,3 +104,66 @@ async def test_ten_thousand_ledgers_have_many_small_tickets(secured: Visitor) ->
     both = {"ledgers": [1], "topics": {TOPIC: [2] * 10_000}}
     response = await secured.ask("POST", LEDGERS, both, headers=bearer("root"))
     assert (response.status_code, response.json()["reason"]) == (400, "more than 10000 ledgers")
+
+
+async def partitioned(visitor: Visitor, number: int, who: str = "root") -> list[int]:
+    """A topic of so many partitions, and the ledger of each."""
+    path = f"/admin/v2/{TOPIC.replace('://', '/')}/partitions"
+    await visitor.does("PUT", path, number, headers=bearer(who))
+    return [await ledger_of(visitor, f"{TOPIC}-partition-{each}") for each in range(number)]
+
+
+async def test_ledgers_of_partitions() -> None:
+    """A topic is named once; each ledger is one of the partition with which it is named."""
+    async with visiting(PLACED) as visitor:
+        first, second, third = await partitioned(visitor, 3)
+        named = [[2, third], [0, first], [0, second], [1, second], [3, first], [0, 1 << 40]]
+        found = await ask(visitor, {"partitions": {TOPIC: named}})
+        assert set(found["ledgers"]) == {str(first), str(second), str(third)}
+        assert found["missing"] == [1 << 40]
+        found = await ask(visitor, {"partitions": {TOPIC: [[0, second], [3, first]]}})
+        assert (found["ledgers"], found["missing"]) == ({}, [second, first])
+        for nothing in (OTHER, f"{TOPIC}-partition-0"):
+            found = await ask(visitor, {"partitions": {nothing: [[0, first]]}})
+            assert (found["ledgers"], found["missing"]) == ({}, [first]), nothing
+
+
+async def test_who_may_not_consume_gets_nothing_of_partitions(secured: Visitor) -> None:
+    ledgers = await partitioned(secured, 2)
+    await permit(secured, TOPIC, "reader", "consume")
+    await permit(secured, OTHER, "stranger", "consume")
+    body = {"partitions": {TOPIC: list(enumerate(ledgers))}}
+    ((named, _),) = (await ask(secured, body, "reader"))["tickets"]
+    assert named == ledgers
+    response = await secured.ask("POST", LEDGERS, body, headers=bearer("stranger"))
+    assert response.status_code == 403, response.text
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"ledgers": [1 << 63]},
+        {"ledgers": [-1]},
+        {"ledgers": ["1"]},
+        {"topics": {TOPIC: [[1]]}},
+        {"partitions": {TOPIC: [[1]]}},
+        {"partitions": {TOPIC: [[-1, 1]]}},
+        {"partitions": {TOPIC: [[1, 1 << 64]]}},
+        {"others": []},
+        [],
+    ],
+)
+async def test_what_is_no_question(body: object) -> None:
+    async with visiting(PLACED) as visitor:
+        response = await visitor.ask("POST", LEDGERS, body)
+        assert (response.status_code, response.json()["reason"][:19]) == (
+            400,
+            "the body is invalid",
+        )
+
+
+async def test_too_many_ledgers_of_partitions() -> None:
+    async with visiting(replace(PLACED, body_bytes_max=1 << 20)) as visitor:
+        body = {"partitions": {TOPIC: [[0, 1]] * 10_000}, "ledgers": [1]}
+        response = await visitor.ask("POST", LEDGERS, body)
+        assert (response.status_code, response.json()["reason"]) == (400, "more than 10000 ledgers")

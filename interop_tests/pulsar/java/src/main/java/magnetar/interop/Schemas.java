@@ -30,6 +30,7 @@ final class Schemas {
     static void register(Map<String, Family<Scene>> families) {
         families.put("schemas.verdicts", Schemas::verdicts);
         families.put("schemas.kinds", Schemas::kinds);
+        families.put("schemas.pairs", Schemas::pairs);
         families.put("schemas.evolution", Schemas::evolution);
         families.put("schemas.automatic", Schemas::automatic);
     }
@@ -129,6 +130,26 @@ final class Schemas {
             T read = got.getValue();
             String text = read instanceof KeyValue<?, ?> pair ? pair.getKey() + "=" + pair.getValue() : shown(read);
             return text + " at " + version(got);
+        }
+    }
+
+    /** Pairs of which a side is null, inline and with their keys apart. */
+    private static Object pairs(Scene scene) throws Exception {
+        var inline = Schema.KeyValue(Schema.STRING, Schema.AVRO(Lamp.class), KeyValueEncodingType.INLINE);
+        var apart = Schema.KeyValue(Schema.INT32, Schema.JSON(Lamp.class), KeyValueEncodingType.SEPARATED);
+        Lamp desk = new Lamp("desk", 40);
+        send(scene, "inline", inline, new KeyValue<>("k", desk), new KeyValue<>(null, desk), new KeyValue<>("k", null));
+        send(scene, "apart", apart, new KeyValue<>(7, desk), new KeyValue<>(null, desk), new KeyValue<>(7, null));
+        return map();
+    }
+
+    @SafeVarargs
+    private static <T> void send(Scene scene, String kind, Schema<T> schema, T... values) throws Exception {
+        try (var producer = scene.client().newProducer(schema).topic(scene.topic + "-" + kind).create()) {
+            for (T value : values) {
+                producer.sendAsync(value);
+            }
+            producer.flush();
         }
     }
 
