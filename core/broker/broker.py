@@ -238,7 +238,8 @@ class Broker:
         """Raise `NotOwned`, with its address, if another broker serves the topic."""
         owner = await self.ownership.topic(name)
         if owner is not None:
-            raise NotOwned(f"topic {name} is served by another broker", owner.addresses)
+            at = owner.broker_id or "an unknown address"
+            raise NotOwned(f"topic {name} is served by the broker at {at}", owner.addresses)
 
     async def _put_away(self, topic: Topic) -> None:
         """Close a topic in any state, and forget it."""

@@ -53,6 +53,10 @@ NAMES_MAX: Final = 2_000_000
 REST_FACTOR: Final = 4
 """After a round of work, the next one waits for so many times its length."""
 REST_SECONDS_MAX: Final = 1.0
+STEP_SECONDS: Final = 1e-7
+"""The most that a letter of a name takes for each state of a pattern. Rests are no longer than that
+makes them: on a busy machine a round takes long by the clock, and has not taken the loop.
+"""
 RETRY_SECONDS: Final = 1.0
 
 
@@ -100,6 +104,11 @@ class MatchingTopics:
         self._telling = trio.Lock()
         self._last = ("", False)
         """A topic and whether it matches: all its partitions do."""
+
+    @property
+    def states(self) -> int:
+        """How many its automaton has."""
+        return self._automaton.size
 
     def matches(self, base: str) -> bool:
         """Whether a topic matches, by its name without a partition."""
@@ -174,6 +183,8 @@ class WatchedNamespace:
         self.partitions: dict[str, int] = {}
         """Of each partitioned topic."""
         self.patterns: dict[str, MatchingTopics] = {}
+        self.steps = 0
+        """Letters that were matched, times the states of each pattern."""
         self.lock = trio.Lock()
         """Held while the namespace is listed."""
         self.is_listed = False
@@ -210,6 +221,7 @@ class WatchedNamespace:
 
     async def _note(self, name: TopicName, present: bool) -> None:
         async for pattern in Cooperative(list(self.patterns.values())):
+            self.steps += pattern.states * len(name.full)
             pattern.note(name, present)
 
     async def names(self) -> list[TopicName]:
@@ -245,6 +257,10 @@ class TopicWatches:
     def size(self) -> int:
         """Names and entries of lists, of all namespaces."""
         return sum(each.size for each in self._namespaces.values())
+
+    @property
+    def _steps(self) -> int:
+        return sum(each.steps for each in self._namespaces.values())
 
     # -- watchers -----------------------------------------------------------------------------
 
@@ -349,7 +365,7 @@ class TopicWatches:
         while True:
             await self._noted.wait()
             self._noted = trio.Event()
-            began = trio.current_time()
+            began, before = trio.current_time(), self._steps
             try:
                 await self._round()
             except BrokerError as error:
@@ -357,7 +373,8 @@ class TopicWatches:
                 await trio.sleep(RETRY_SECONDS)
                 self._noted.set()
                 continue
-            took = trio.current_time() - began
+            most = max(self._steps - before, 0) * STEP_SECONDS
+            took = min(trio.current_time() - began, most)
             await trio.sleep(min(took * REST_FACTOR, REST_SECONDS_MAX))
 
     async def _round(self) -> None:

@@ -224,6 +224,19 @@ class SlowListener(Listener):
         self._meanwhile()
 
 
+async def test_a_rest_is_as_long_as_the_work(autojump_clock: trio.testing.MockClock) -> None:
+    """A round that took a second since others had the machine is not followed by a rest of one."""
+    async with running() as broker:
+        listener = SlowListener(autojump_clock, lambda: None)
+        await listener.watch(broker, ".*")
+        await broker.topic(topic("a"))
+        await settled()
+        assert listener.names == full("a")
+        await broker.topic(topic("b"))
+        await trio.sleep(0.01)
+        assert listener.names == full("a", "b")
+
+
 async def test_others_run_while_watchers_are_told(autojump_clock: trio.testing.MockClock) -> None:
     """Who has come, or asked for its list again, in the middle of it hears nothing twice."""
     listeners: list[SlowListener] = []

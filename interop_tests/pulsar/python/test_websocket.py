@@ -156,6 +156,20 @@ def test_partitions(opens, topic, server):
     assert sorted(consumer.take() for _ in range(9)) == [b"%d" % n for n in range(9)]
 
 
+def test_several_topics_and_a_pattern(client, topic, server):
+    url = f"{server.http_url.replace('http://', 'ws://')}/ws/v3/consumer"
+    with (
+        connect(f"{url}/s?topics={topic}-0,{topic}-1") as listed,
+        connect(
+            f"{url}/p?topicsPattern={topic}-.*&subscriptionInitialPosition=Earliest"
+        ) as matched,
+    ):
+        for number in range(3):
+            client.create_producer(f"{topic}-{number}").send(b"%d" % number)
+        assert sorted(Socket(listed).take() for _ in range(2)) == [b"0", b"1"]
+        assert sorted(Socket(matched).take() for _ in range(3)) == [b"0", b"1", b"2"]
+
+
 def test_unsubscribe_and_unload(opens, topic, server):
     url = f"{server.http_url}/admin/v2/persistent/public/default/{topic}"
     consumer = opens(path("consumer", topic, "/s"))

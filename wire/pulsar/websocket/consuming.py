@@ -21,6 +21,7 @@ without an answer, at any time; none is permitted twice for one answer.
 from __future__ import annotations
 
 from collections import OrderedDict, deque
+from collections.abc import Sequence
 from typing import Any, Final
 
 import msgspec
@@ -70,6 +71,7 @@ oldest negative acknowledgement is due, and no message with a timeout is deliver
 LATEST: Final = ((1 << 63) - 1, (1 << 63) - 1)
 EARLIEST: Final = (UNASKED, UNASKED)
 INITIAL: Final = ("Latest", "Earliest")
+GONE: Final = (pb.TopicNotFound, pb.MetadataError)
 Place = tuple[int, int, int]
 """A partition's number, a ledger and an entry."""
 
@@ -132,7 +134,7 @@ class ConsumerDialogue:
         )
         self._size_max = message_bytes_max * contents.EXPANSION_MAX
         self._shares: list[PartitionConsumer] = []
-        self._is_partitioned = False
+        self._is_numbered = False
         self._held: OrderedDict[Place, int] = OrderedDict()
         """Of a consumer's batches: a mask of the messages that are not acknowledged. Ordered, for a
         dict is slow to lose its oldest items.
@@ -149,27 +151,29 @@ class ConsumerDialogue:
 
     # -- attaching ----------------------------------------------------------------------------
 
-    def attach(self, partitions: int) -> None:
+    def attach(self, names: Sequence[str], *, numbered: bool) -> None:
         limit = PULLED_PARTITIONS_MAX if self._pulls else PARTITIONS_MAX
-        if partitions > limit:
+        if len(names) > limit:
             self._exchange.refused(pb.NotAllowedError, f"at most {limit} partitions")
             return
-        name = self._endpoint.topic
-        names = [name.partition(index).full for index in range(partitions)] or [name.full]
-        self._is_partitioned = partitions > 0
+        self._is_numbered = numbered
         self._shares = [PartitionConsumer(each, self._start) for each in names]
+        if self._dead_letters is not None and self._endpoint.is_of_several:
+            self._dead_letters.topics = self._shares
         for number in range(len(names)):
             self._attach(number)
+        if not names:
+            self._exchange.attached()
 
-    def grow(self, partitions: int) -> None:
-        """What was stored there before is read, too: it came after the consumer."""
-        self._earliest = True
-        name = self._endpoint.topic
+    def grow(self, names: Sequence[str]) -> None:
+        """What was stored in a new partition before is read, too: it came after the consumer."""
+        if not self._endpoint.pattern:
+            self._earliest = True
         limit = PULLED_PARTITIONS_MAX if self._pulls else PARTITIONS_MAX
-        for index in range(len(self._shares), min(partitions, limit)):
+        for name in names[: limit - len(self._shares)]:
             start = None if self._start is None else (*EARLIEST, -1)
-            self._shares.append(PartitionConsumer(name.partition(index).full, start))
-            self._attach(index)
+            self._shares.append(PartitionConsumer(name, start))
+            self._attach(len(self._shares) - 1)
 
     def _attach(self, number: int) -> None:
         share, query = self._shares[number], self._endpoint.query
@@ -190,6 +194,7 @@ class ConsumerDialogue:
                 request_id=number + 1,
                 durable=self._durable and not self._reads,
                 priority_level=self._priority,
+                force_topic_creation=not self._endpoint.pattern,
                 initial_position=INITIAL[self._earliest].upper(),
                 **said,
             ),
@@ -202,7 +207,7 @@ class ConsumerDialogue:
         share.ready, share.since = True, self._exchange.now_ms()
         if not self._pulls:
             share.returned = max(self._queue // len(self._shares), 1)
-        elif self._is_partitioned:
+        elif self._is_numbered:
             share.returned = 1
         else:
             share.returned = self._credit
@@ -232,7 +237,17 @@ class ConsumerDialogue:
         elif kind == Type.REACHED_END_OF_TOPIC:
             self._shares[command.reached_end_of_topic.consumer_id].ended = True
         elif kind == Type.ERROR:
-            self._exchange.refused(command.error.error, command.error.message)
+            self._fail(command.error)
+
+    def _fail(self, error: pb.CommandError) -> None:
+        """What a pattern had matched may be gone by now; everything else ends the WebSocket."""
+        number = error.request_id - 1
+        if self._endpoint.pattern and error.error in GONE and number < len(self._shares):
+            self._shares[number].ready = self._shares[number].ended = True
+            if all(each.ready for each in self._shares):
+                self._exchange.attached()
+        else:
+            self._exchange.refused(error.error, error.message)
 
     def _closed(self, number: int) -> None:
         """The broker has closed a consumer (an unload): attach again. What was delivered will be
@@ -258,7 +273,7 @@ class ConsumerDialogue:
             self._attach(number)
 
     def _partition(self, number: int) -> int:
-        return number if self._is_partitioned else -1
+        return number if self._is_numbered else -1
 
     def _receive(self, message: pb.CommandMessage, tail: bytes) -> None:
         self._shares[message.consumer_id].attempts = 0
@@ -292,14 +307,15 @@ class ConsumerDialogue:
                 contents.received(tail, at, message.redelivery_count, acked, self._size_max)
             )
         except contents.TooLong as error:
-            self._exchange.close(CLOSED_BY_BROKER, f"a message is too long, decompressed: {error}")
+            where = contents.position_text(at)
+            reason = f"a message is too long, decompressed: {error}, {where}"
+            self._exchange.close(CLOSED_BY_BROKER, reason)
             return False
-        except Corrupted as error:
-            # as Java's client does with what it cannot read
+        except Corrupted:
+            # passed over, as Java's client does with what it cannot read
             self._acknowledge(number, at, validation_error=pb.CommandAck.BATCH_DESERIALIZE_ERROR)
             self._shares[number].returned += 1
-            self._exchange.close(CLOSED_BY_BROKER, f"a message cannot be read: {error}"[:100])
-            return False
+            return True
         self._hold(at, found)
         start = self._shares[number].start
         for each in found:
@@ -325,7 +341,7 @@ class ConsumerDialogue:
         share = self._shares[max(at.partition, 0)]
         if self._pulls:
             self._credit -= 1
-            if self._is_partitioned:
+            if self._is_numbered:
                 share.returned += 1
         share.outstanding += 1
         if self._reads:
@@ -371,14 +387,14 @@ class ConsumerDialogue:
             raise Invalid("permitMessages is missing, or too much")
         if self._pulls:
             self._credit += count
-            if not self._is_partitioned:
+            if not self._is_numbered:
                 self._shares[0].returned += count
             self._deliver()
 
     def _answer(self, said: ConsumerCommand, *, negative: bool) -> None:
         """An acknowledgement of one message, of either kind."""
         at = position_of(said.message_id or "")
-        number = at.partition if self._is_partitioned else 0
+        number = at.partition if self._is_numbered else 0
         if not 0 <= number < len(self._shares):
             raise Invalid("the message id is of another topic")
         at = at._replace(partition=self._partition(number))

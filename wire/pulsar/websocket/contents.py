@@ -38,6 +38,8 @@ _COMPRESS: Final[Mapping[int, Callable[[bytes], Any]]] = {
     4: cramjam.snappy.compress_raw,
 }
 """By the protocol's number of the codec."""
+COMPRESSED_BYTES_MAX: Final[Mapping[int, int]] = {1: 4 << 20, 2: 256 << 10, 3: 2 << 20, 4: 4 << 20}
+"""Of a payload: what takes some 10 ms of the loop. A longer one is stored as it is."""
 NO_CLUSTER: Final = "__local__"
 """As Java's `disableReplication` says it."""
 BATCH_MAX: Final = 1 << 16
@@ -147,7 +149,7 @@ def tail_of(
         about.deliver_at_time = min(message.deliver_at, TIMES_MAX)
     if ways.encryption_keys:
         _encrypted(about, message, ways.encryption_keys)
-    elif ways.codec:
+    elif ways.codec and len(payload) <= COMPRESSED_BYTES_MAX[ways.codec]:
         about.compression = ways.codec
         about.uncompressed_size = len(payload)
         payload = bytes(_COMPRESS[ways.codec](payload))

@@ -14,7 +14,8 @@ Invariant: an entry is reported by `take_stored` once, after the receipts of all
 from __future__ import annotations
 
 from collections import deque
-from typing import Final, NamedTuple
+from collections.abc import Sequence
+from typing import Final, NamedTuple, Protocol
 
 from magnetar.core.kernel.errors import InvalidName
 from magnetar.core.kernel.names import TopicName
@@ -32,6 +33,13 @@ BYTES_MAX: Final = 4 * 1024 * 1024
 """Of entries that wait for their producer, or are being stored."""
 COUNT_MAX: Final = 16
 """Deliveries again before that, without `maxRedeliverCount`, as Java's client has it."""
+
+
+class NamedLog(Protocol):
+    """A topic or a partition that is read."""
+
+    @property
+    def topic(self) -> str: ...
 
 
 class DeadEntry(NamedTuple):
@@ -63,6 +71,8 @@ class DeadLetters:
         topic: str,
         message_bytes_max: int,
     ) -> None:
+        self.topics: Sequence[NamedLog] = ()
+        """Of a consumer of several: those by whose numbers messages say what they are of."""
         self.count_max = endpoint.number("maxRedeliverCount", COUNT_MAX, 1)
         self._endpoint = endpoint
         self._exchange = exchange
@@ -202,8 +212,9 @@ class DeadLetters:
         self._exchange.command(Type.SEND, send, tail)
 
     def _properties(self, at: Position) -> dict[str, str]:
+        topic = self.topics[at.partition].topic if self.topics else self._endpoint.topic.full
         return {
-            "REAL_TOPIC": self._endpoint.topic.full,
+            "REAL_TOPIC": topic,
             "REAL_SUBSCRIPTION": self._endpoint.subscription,
             "ORIGIN_MESSAGE_ID": _java_text(at),
         }

@@ -3,6 +3,8 @@
     /ws/v2/producer/DOMAIN/TENANT/NAMESPACE/TOPIC           /ws/producer/DOMAIN/TENANT/CLUSTER/...
     /ws/v2/consumer/DOMAIN/TENANT/NAMESPACE/TOPIC/SUBSCRIPTION
     /ws/v2/reader/DOMAIN/TENANT/NAMESPACE/TOPIC
+    /ws/v3/consumer/SUBSCRIPTION?topics=NAME,NAME           of several topics
+    /ws/v3/consumer/SUBSCRIPTION?topicsPattern=NAME         of those whose names match
 
 No topic has a slash in its name, encoded or not; a subscription may have encoded ones. Empty steps
 of a topic are left out. The paths without a version are those of names with a cluster (V1), which
@@ -28,6 +30,9 @@ from magnetar.core.kernel.names import DOMAINS, TopicName, check_subscription
 from magnetar.wire.pulsar import commands_pb2 as pb
 
 PREFIX: Final = "/ws/"
+SEVERAL: Final = "/ws/v3/consumer/"
+TOPICS_MAX: Final = 1_000
+"""Of a consumer of several."""
 FIELDS_MAX: Final = 100
 """Parameters of a query."""
 QUEUE_MAX: Final = 1_000
@@ -78,11 +83,21 @@ class WebSocketEndpoint(Struct, frozen=True):
     """See the module's docstring."""
 
     kind: Kind
-    topic: TopicName
+    topics: tuple[TopicName, ...]
+    """One, or those of a consumer of several. Of a pattern: one of its namespace, named by it."""
     subscription: str
     """Of a consumer."""
     query: Mapping[str, str]
     credentials: WebSocketCredentials
+    is_of_several: bool = False
+    """Whether it is a path of /ws/v3."""
+    pattern: str = ""
+    """Of a consumer of all topics that match it."""
+
+    @property
+    def topic(self) -> TopicName:
+        """The only one, or the first."""
+        return self.topics[0]
 
     def number(self, name: str, default: int, least: int = 0, most: int = INT_MAX) -> int:
         """A whole number of the query; those of Apache's proxy are Java's `int`, most of them."""
@@ -122,6 +137,9 @@ def endpoint_of(
     asked: dict[str, str] = {}
     for name, value in fields:
         asked.setdefault(name, value)
+    credentials = credentials_of(headers, asked)
+    if path.startswith(SEVERAL):
+        return _several(unquote(path.removeprefix(SEVERAL)), asked, credentials)
     kind, names = _kind_of(path, cluster)
     domain, tenant, namespace, *rest = names
     subscription = ""
@@ -136,7 +154,38 @@ def endpoint_of(
             check_subscription(subscription)
     except InvalidName as error:
         raise RefusedRequest(400, f"Invalid query params: {error}") from error
-    return WebSocketEndpoint(kind, topic, subscription, asked, credentials_of(headers, asked))
+    return WebSocketEndpoint(kind, (topic,), subscription, asked, credentials)
+
+
+def _several(
+    subscription: str, query: Mapping[str, str], credentials: WebSocketCredentials
+) -> WebSocketEndpoint:
+    """A consumer of several topics (`MultiTopicConsumerHandler.java` of 4.2)."""
+    pattern, listed = query.get("topicsPattern", ""), query.get("topics", "")
+    if bool(pattern) is bool(listed):
+        raise RefusedRequest(400, "Invalid query params: either topics or topicsPattern")
+    if pattern and "deadLetterTopic" not in query and "maxRedeliverCount" in query:
+        raise RefusedRequest(400, "Invalid query params: a pattern needs a deadLetterTopic")
+    names = [pattern] if pattern else listed.split(",")
+    if len(names) > TOPICS_MAX:
+        raise RefusedRequest(400, f"Invalid query params: at most {TOPICS_MAX} topics")
+    try:
+        check_subscription(subscription)
+        # a topic that is there twice would be attached twice
+        topics = tuple(dict.fromkeys(map(TopicName.parse, names)))
+    except InvalidName as error:
+        raise RefusedRequest(400, f"Invalid query params: {error}") from error
+    if pattern:
+        pattern = topics[0].full
+    return WebSocketEndpoint(
+        Kind.CONSUMER,
+        topics,
+        subscription,
+        query,
+        credentials,
+        is_of_several=True,
+        pattern=pattern,
+    )
 
 
 def _kind_of(path: str, cluster: str) -> tuple[Kind, list[str]]:

@@ -7,6 +7,7 @@ broker, as any client of the binary protocol, and texts to the peer; the layer c
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final, Protocol
 
 from magnetar.wire.pulsar import commands_pb2 as pb
@@ -53,12 +54,14 @@ class DialogueExchange(Protocol):
 class Dialogue(Protocol):
     """See the module's docstring."""
 
-    def attach(self, partitions: int) -> None:
-        """Attach to the topic, or to all its partitions if there are some."""
+    def attach(self, names: Sequence[str], *, numbered: bool) -> None:
+        """Attach to these topics and partitions; `numbered` if messages have to say which of them
+        they are of.
+        """
         ...
 
-    def grow(self, partitions: int) -> None:
-        """Attach to partitions that have been added: there are so many now."""
+    def grow(self, names: Sequence[str]) -> None:
+        """Attach to these, too: they were added."""
         ...
 
     def hear(self, command: pb.BaseCommand, tail: bytes) -> None:

@@ -6,8 +6,8 @@ and back-pressure are those of any connection. Between the two, this layer trans
 commands to the wire above, as frames, and reads the frames that this one packs.
 
     HANDSHAKE   the head of the HTTP request is incomplete
-    ATTACHING   CONNECT, then PARTITIONED_METADATA, then what the dialogue attaches; nothing is
-                answered yet, for an error is an HTTP status
+    ATTACHING   CONNECT, then what there is of the topic, then what the dialogue attaches; nothing
+                is answered yet, for an error is an HTTP status
     OPEN        101 was sent; text frames
     CLOSED      a Close frame, or the refusal of the request, is packed
 
@@ -50,13 +50,13 @@ from magnetar.core.security.conversation import CERTIFICATE
 from magnetar.wire.pulsar import commands_pb2 as pb
 from magnetar.wire.pulsar.frames import SIZE, command_frame
 from magnetar.wire.pulsar.replies import FIELDS, PONG, Type
+from magnetar.wire.pulsar.websocket.attached_logs import HEARD, AttachedLogs
 from magnetar.wire.pulsar.websocket.consuming import ConsumerDialogue
 from magnetar.wire.pulsar.websocket.documents import encoded
 from magnetar.wire.pulsar.websocket.endpoint import (
     NOTHING_SAID,
     Kind,
     RefusedRequest,
-    WebSocketEndpoint,
     endpoint_of,
 )
 from magnetar.wire.pulsar.websocket.exchange import Dialogue
@@ -77,7 +77,6 @@ TRANSLATED_BYTES_MAX: Final = 4 * 1024 * 1024
 VERSION: Final = "Pulsar-WebSocket"
 """As CONNECT states it, and statistics show it."""
 PROTOCOL_VERSION: Final = 21
-METADATA_REQUEST: Final = 0
 PARTITIONS_MS: Final = 60_000
 """How often a partitioned topic is asked whether it has grown, as Java's client does
 (`autoUpdatePartitionsInterval`)."""
@@ -149,7 +148,7 @@ class PulsarWebSocket(Layer):
         self._handshake: H11Handshake | None = None
         self._frames: Connection | None = None
         self._dialogue: Dialogue | None = None
-        self._endpoint: WebSocketEndpoint | None = None
+        self._logs: AttachedLogs | None = None
         self._text = bytearray()
         """An incomplete message of the peer, in UTF-8: many small strings would take 60 bytes each.
         """
@@ -157,7 +156,6 @@ class PulsarWebSocket(Layer):
         self._translated_bytes = 0
         """What was made for the peer since that was taken."""
         self._pinged = False
-        self._partitions = 0
         self._ask_at: int | None = None
         """When the number of partitions is asked for again."""
         self._dialogue_at: int | None = None
@@ -310,7 +308,7 @@ class PulsarWebSocket(Layer):
         else:
             name = f"reader-{self._around.chance:010x}"
             self._dialogue = ConsumerDialogue(endpoint, self, limit, name)
-        self._handshake, self._endpoint = handshake, endpoint
+        self._handshake, self._logs = handshake, AttachedLogs(endpoint, self)
         method = endpoint.credentials.method
         if method == NOTHING_SAID and self._around.certified:
             method = CERTIFICATE
@@ -385,12 +383,12 @@ class PulsarWebSocket(Layer):
 
     def _hear_one(self, command: pb.BaseCommand, tail: bytes) -> None:
         assert self._dialogue is not None
-        assert self._endpoint is not None
+        assert self._logs is not None
         kind = command.type
         if kind == Type.CONNECTED:
-            self._ask_partitions(self._endpoint)
-        elif kind == Type.PARTITIONED_METADATA_RESPONSE:
-            self._hear_partitions(command.partitioned_metadata_response, self._dialogue)
+            self._logs.ask()
+        elif kind in HEARD:
+            self._hear_names(command, self._logs)
         elif kind == Type.PING:
             self._ping()
         elif kind == Type.AUTH_CHALLENGE:
@@ -398,28 +396,15 @@ class PulsarWebSocket(Layer):
         else:
             self._dialogue.hear(command, tail)
 
-    def _ask_partitions(self, endpoint: WebSocketEndpoint) -> None:
-        said = pb.CommandPartitionedTopicMetadata(
-            topic=endpoint.topic.full, request_id=METADATA_REQUEST
-        )
-        self.command(Type.PARTITIONED_METADATA, said)
-
-    def _hear_partitions(
-        self, found: pb.CommandPartitionedTopicMetadataResponse, dialogue: Dialogue
-    ) -> None:
-        """Attach; or later, to what has been added. A topic that is gone closes what is attached,
-        so its error is not needed then.
-        """
-        if self._state is WebSocketState.OPEN:
-            if found.partitions > self._partitions:
-                self._partitions = found.partitions
-                dialogue.grow(found.partitions)
-        elif found.response == pb.CommandPartitionedTopicMetadataResponse.FAILED:
-            self.refused(found.error, found.message)
-        else:
-            self._partitions = found.partitions
-            dialogue.attach(found.partitions)
-        if self._partitions:
+    def _hear_names(self, command: pb.BaseCommand, logs: AttachedLogs) -> None:
+        """Attach to what there is; or later, to what has been added."""
+        names = logs.hear(command)
+        assert self._dialogue is not None
+        if names is not None and self._state is WebSocketState.OPEN:
+            self._dialogue.grow(names)
+        elif names is not None:
+            self._dialogue.attach(names, numbered=logs.are_numbered)
+        if logs.may_grow and self._ask_at is None:
             self._ask_at = self.now_ms() + PARTITIONS_MS
             self._wake()
 
@@ -431,13 +416,13 @@ class PulsarWebSocket(Layer):
 
     def woken(self) -> None:
         """The time has come that the dialogue waited for."""
-        if self._dialogue is None or self._endpoint is None:
+        if self._dialogue is None or self._logs is None:
             return
         if self._state is WebSocketState.OPEN:
             now = self.now_ms()
             if self._ask_at is not None and self._ask_at <= now:
                 self._ask_at = None
-                self._ask_partitions(self._endpoint)
+                self._logs.ask()
             if self._dialogue_at is not None and self._dialogue_at <= now:
                 self._dialogue_at = None
                 self._dialogue.woken()

@@ -12,6 +12,7 @@ Invariant: each message is answered once, and with "ok" only if the broker says 
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 from typing import Final
 
 import msgspec
@@ -110,19 +111,16 @@ class ProducerDialogue:
         self._context_letters = 0
         self._is_partitioned = False
 
-    def attach(self, partitions: int) -> None:
-        name = self._endpoint.topic
-        names = [name.partition(index).full for index in range(partitions)] or [name.full]
-        self._is_partitioned = partitions > 0
+    def attach(self, names: Sequence[str], *, numbered: bool) -> None:
+        self._is_partitioned = numbered
         self._partitions = [PartitionProducer(each) for each in names]
         for producer_id in range(len(names)):
             self._attach(producer_id)
 
-    def grow(self, partitions: int) -> None:
-        name = self._endpoint.topic
-        for index in range(len(self._partitions), partitions):
-            self._partitions.append(PartitionProducer(name.partition(index).full))
-            self._attach(index)
+    def grow(self, names: Sequence[str]) -> None:
+        for name in names:
+            self._partitions.append(PartitionProducer(name))
+            self._attach(len(self._partitions) - 1)
 
     def _attach(self, producer_id: int) -> None:
         partition = self._partitions[producer_id]

@@ -113,6 +113,19 @@ async def test_what_expands_too_much_is_not_acknowledged(
     assert (talker.closed, backlog(stage)) == (closed, 1)
 
 
+@pytest.mark.parametrize("target", [EARLY, f"{READER}?messageId=earliest"])
+async def test_what_cannot_be_read_is_passed_over(stage: Stage, target: str) -> None:
+    client = await stage.player()
+    await client.says_one(peer.producer(1, 1, "t"))
+    about = peer.metadata(0, compression=pb.ZLIB, uncompressed_size=9)
+    await client.says(peer.send(1, 0, b"not zlib", about=about), peer.send(1, 1, b"a"))
+    talker, heard = await first(
+        stage, f"{target}{'&' if '?' in target else '?'}receiverQueueSize=1"
+    )
+    assert payloads(heard) == [b"a"]
+    assert talker.closed is None
+
+
 async def test_nothing_is_held_for_readers(stage: Stage) -> None:
     talker = await opened(stage, READER)
     await batch_of(stage, b"a", b"b")

@@ -143,3 +143,12 @@ def test_a_batch_cannot_claim_millions_of_messages() -> None:
     tail = peer.tail(zlib.compress(payload), about)
     with pytest.raises(Corrupted, match="claims"):
         list(contents.received(tail, AT, 0))
+
+
+@pytest.mark.parametrize("more", [0, 1])
+def test_a_long_payload_is_not_compressed(more: int) -> None:
+    """It would take the loop for too long."""
+    for codec, size in contents.COMPRESSED_BYTES_MAX.items():
+        ways = ProducerWays("p", codec)
+        tail = contents.tail_of(Published(), bytes(size + more), ways, 0, 0)
+        assert (contents.read(tail).about.compression == 0) is bool(more)

@@ -29,6 +29,17 @@ def test_the_paths() -> None:
     assert (found.kind, found.topic.local) == (Kind.READER, "t u")
 
 
+def test_the_paths_of_several_topics() -> None:
+    found = asked("/ws/v3/consumer/s%2Fx?topics=t,a/b/u,persistent://public/default/t")
+    assert [each.full for each in found.topics] == [
+        "persistent://public/default/t",
+        "persistent://a/b/u",
+    ]
+    assert (found.subscription, found.is_of_several, found.pattern) == ("s/x", True, "")
+    found = asked("/ws/v3/consumer/s?topicsPattern=a/b/t.*")
+    assert (found.pattern, str(found.topic.namespace)) == ("persistent://a/b/t.*", "a/b")
+
+
 def test_a_cluster_is_dropped_from_the_paths_of_old() -> None:
     found = asked("/ws/consumer/persistent/a/standalone/b/t/s%2Fx")
     assert (found.topic.full, found.subscription) == ("persistent://a/b/t", "s/x")
@@ -51,6 +62,13 @@ def test_a_cluster_is_dropped_from_the_paths_of_old() -> None:
         ("/ws/v2/producer/persistent/a b/c/d", 400),
         ("/ws/v2/producer/persistent/a/b/t?" + "&".join("x=1" for _ in range(101)), 400),
         ("/ws/v2/producer/persistent/a/b/" + "t" * 5000, 400),
+        ("/ws/v3/producer/s?topics=t", 404),
+        ("/ws/v3/consumer/s", 400),
+        ("/ws/v3/consumer/?topics=t", 400),
+        ("/ws/v3/consumer/s?topics=t&topicsPattern=t", 400),
+        ("/ws/v3/consumer/s?topics=t,a/b", 400),
+        ("/ws/v3/consumer/s?topics=" + ",".join(map(str, range(1001))), 400),
+        ("/ws/v3/consumer/s?topicsPattern=t.*&maxRedeliverCount=1", 400),
     ],
 )
 def test_what_is_refused(target: str, status: int) -> None:
