@@ -31,6 +31,7 @@ TWINS = [
     "core.entry.compiled",
     "core.entry.kafka.compiled",
     "core.entry.mqtt.compiled",
+    "core.entry.pulsar.compiled",
     "core.link.compiled",
     "core.link.readiness.compiled",
     "bookie.format.compiled",
