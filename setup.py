@@ -27,6 +27,7 @@ ROOMS = ("core", "wire", "bookie", "spark_connector")
 """Folders at the top that are installed inside `magnetar`."""
 SHARED = ["core/native/octets.pxd", "core/entry/columns/buffers.pxd"]
 TWINS = [
+    "core.compaction.compiled",
     "core.entry.columns.compiled",
     "core.entry.compiled",
     "core.entry.kafka.compiled",
