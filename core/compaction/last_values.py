@@ -18,7 +18,8 @@ Both work on as many entries at once as were read, in a thread where the compile
 of it and let others run (`time_share.py`).
 
 What a crash leaves, and two owners: `core/ledger/compacted/compacted_topic.py`. A write that names
-the new ledger and fails may be stored all the same, so neither ledger is deleted then.
+the new ledger and fails may be stored all the same, so neither ledger is deleted then. If the
+former ledger is forgotten while a compaction reads it, all is compacted anew from the log.
 
 Invariants: writers and readers use the log without interruption; a compacted ledger has the last
 value of each key up to its horizon, and of no key that was deleted up to there.
@@ -49,7 +50,8 @@ from magnetar.core.compaction.value_rule import (
 )
 from magnetar.core.entry import header
 from magnetar.core.kernel.completion import Completion
-from magnetar.core.kernel.errors import Fenced
+from magnetar.core.kernel.errors import Conflict, Fenced
+from magnetar.core.ledger.compacted.compacted_reader import CompactedReader
 from magnetar.core.ledger.compacted.compacted_topic import CompactedTopic
 from magnetar.core.ledger.compacted.positions import PositionWriter
 from magnetar.core.ledger.log import removal
@@ -185,12 +187,19 @@ class LastValues:
         """Compact everything that the log has now, but for what follows an open transaction."""
         end = self._end()
         while True:
-            after = self._compacted.horizon
-            first = self._ledger.chain.after(after)
+            former = self._compacted.current
+            first = self._ledger.chain.after(START if former is None else former.horizon)
             if first > end:
                 return
-            look = await self._look(first, end)
-            await self._write(look)
+            # held from the beginning: it may be forgotten at any time
+            reader = None if former is None else self._compacted.use(former)
+            try:
+                look = await self._look(first, end)
+                new = await self._write(look, reader)
+            finally:
+                if reader is not None:
+                    self._compacted.leave(reader)
+            await self._replace(new, former)
 
     def _end(self) -> Position:
         """The last entry to compact."""
@@ -258,11 +267,11 @@ class LastValues:
 
     # -- writing ------------------------------------------------------------------------------
 
-    async def _write(self, look: Look) -> None:
+    async def _write(self, look: Look, former: CompactedReader | None) -> CompactedLedger:
         ledger = self._ledger
         writer = await removal.create_beside(ledger)
         try:
-            new = await self._written(writer, look)
+            new = await self._written(writer, look, former)
             await writer.close()
             if new.ledger_id < 0:
                 await removal.drop_beside(ledger, writer.ledger_id)
@@ -270,15 +279,26 @@ class LastValues:
             with trio.CancelScope(shield=True):
                 await removal.drop_beside(ledger, writer.ledger_id)
             raise
-        with trio.CancelScope(shield=True):
-            await self._compacted.replace(new)
+        return new
 
-    async def _written(self, writer: LedgerWriter, look: Look) -> CompactedLedger:
+    async def _replace(self, new: CompactedLedger, former: CompactedLedger | None) -> None:
+        with trio.CancelScope(shield=True):
+            try:
+                await self._compacted.replace(new, former)
+            except Conflict:  # the former was forgotten meanwhile, with keys of which this was made
+                self.removed = 0
+                if new.ledger_id >= 0:
+                    await removal.drop_beside(self._ledger, new.ledger_id)
+
+    async def _written(
+        self, writer: LedgerWriter, look: Look, former: CompactedReader | None
+    ) -> CompactedLedger:
         rule = ValueRule(look.latest, look.orders, retains_keyless=self._retains_keyless)
         made = CompactedWriter(writer)
-        async with aclosing(self._former()) as former:
-            async for entries in former:
-                await self._write_rest(made, rule, entries)
+        if former is not None:
+            async with aclosing(self._former(former)) as blocks:
+                async for entries in blocks:
+                    await self._write_rest(made, rule, entries)
         while look.latest.forget(KEYS_PER_REST):  # the storage needs memory for what is written
             await trio.lowlevel.checkpoint()
         seen = 0
@@ -309,28 +329,21 @@ class LastValues:
                 if left is not None:
                     await made.add(one.position, left)
 
-    async def _former(self) -> AsyncGenerator[list[NumberedEntry], None]:
+    async def _former(self, reader: CompactedReader) -> AsyncGenerator[list[NumberedEntry], None]:
         """The entries of the former compacted ledger."""
-        current = self._compacted.current
-        if current is None:
-            return
-        reader = self._compacted.use(current)
-        try:
-            position, is_last = START, False
-            while not is_last:
-                self._check_open()
-                block = await reader.block(position, READ_BYTES)
-                yield [
-                    NumberedEntry(FORMER, at, entry, header.read(entry), TransactionOutcome.HOLDS)
-                    for at, entry in zip(block.positions, block.entries, strict=True)
-                ]
-                await trio.lowlevel.checkpoint()
-                is_last = block.is_last
-                if not is_last:
-                    ledger_id, entry_id = block.positions[-1]
-                    position = (ledger_id, entry_id + 1)
-        finally:
-            self._compacted.leave(reader)
+        position, is_last = START, False
+        while not is_last:
+            self._check_open()
+            block = await reader.block(position, READ_BYTES)
+            yield [
+                NumberedEntry(FORMER, at, entry, header.read(entry), TransactionOutcome.HOLDS)
+                for at, entry in zip(block.positions, block.entries, strict=True)
+            ]
+            await trio.lowlevel.checkpoint()
+            is_last = block.is_last
+            if not is_last:
+                ledger_id, entry_id = block.positions[-1]
+                position = (ledger_id, entry_id + 1)
 
 
 def turns_of(entries: Sequence[NumberedEntry]) -> Iterator[Sequence[NumberedEntry]]:
