@@ -27,10 +27,12 @@ ROOMS = ("core", "wire", "bookie", "spark_connector")
 """Folders at the top that are installed inside `magnetar`."""
 SHARED = ["core/native/octets.pxd", "core/entry/columns/buffers.pxd"]
 TWINS = [
+    "core.compaction.compiled",
     "core.entry.columns.compiled",
     "core.entry.compiled",
     "core.entry.kafka.compiled",
     "core.entry.mqtt.compiled",
+    "core.entry.pulsar.compiled",
     "core.link.compiled",
     "core.link.readiness.compiled",
     "bookie.format.compiled",

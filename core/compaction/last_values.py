@@ -11,11 +11,15 @@ passes (`AbstractTwoPhaseCompactor.java` of 4.2), with all keys in memory. What 
 deleted from the log stays in the compacted ledger: it is the former one's.
 
 Messages are ordered by the number of their entry since the former horizon, and their place in it,
-because entries of other brokers may have no index. In the second pass only entries are unpacked of
-which the first has noted something.
+because entries of other brokers may have no index. The second pass reads only where the first has
+noted something.
+
+Both work on as many entries at once as were read, in a thread where the compiled functions do most
+of it and let others run (`time_share.py`).
 
 What a crash leaves, and two owners: `core/ledger/compacted/compacted_topic.py`. A write that names
-the new ledger and fails may be stored all the same, so neither ledger is deleted then.
+the new ledger and fails may be stored all the same, so neither ledger is deleted then. If the
+former ledger is forgotten while a compaction reads it, all is compacted anew from the log.
 
 Invariants: writers and readers use the log without interruption; a compacted ledger has the last
 value of each key up to its horizon, and of no key that was deleted up to there.
@@ -23,29 +27,31 @@ value of each key up to its horizon, and of no key that was deleted up to there.
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
 from contextlib import aclosing
-from itertools import islice
-from typing import Final
+from typing import Final, TypeVar
 
 import trio
 
+from magnetar.core.compaction.key_index import ORDER_BYTES, KeyIndex, new_key_index
 from magnetar.core.compaction.latest import Latest
 from magnetar.core.compaction.retention_rule import Outcomes, TransactionOutcome, outcome_of
-from magnetar.core.compaction.rewrite import READ_BYTES, READ_ENTRIES, is_long
-from magnetar.core.compaction.survivors import Survivors
+from magnetar.core.compaction.rewrite import READ_BYTES, READ_ENTRIES
+from magnetar.core.compaction.time_share import TimeShare
 from magnetar.core.compaction.value_rule import (
     FORMER,
     PLACE_BITS,
-    PLACES,
+    NumberedEntry,
     ValueRule,
     keyed,
-    order_of,
+    note,
 )
 from magnetar.core.entry import header
 from magnetar.core.kernel.completion import Completion
-from magnetar.core.kernel.errors import Fenced
+from magnetar.core.kernel.errors import Conflict, Fenced
+from magnetar.core.ledger.compacted.compacted_reader import CompactedReader
 from magnetar.core.ledger.compacted.compacted_topic import CompactedTopic
 from magnetar.core.ledger.compacted.positions import PositionWriter
 from magnetar.core.ledger.log import removal
@@ -54,15 +60,17 @@ from magnetar.core.ledger.log.ledger_list_record import CompactedLedger
 from magnetar.core.ledger.log.managed_ledger import LogState, ManagedLedger
 from magnetar.core.ports.ledger_store import LedgerWriter
 
-KEYS_MAX: Final = 1_000_000
-"""Keys of one round: at most about 130 MB."""
+KEYS_MAX: Final = 1_250_000
+"""Keys of one round: at most 80 MB, 160 MB in Python alone."""
 WRITE_BYTES: Final = 128 * 1024
 """Written in one run; others' messages wait for its sync."""
 KEYS_PER_REST: Final = 2_000
-"""Looked at in half a millisecond, after which other tasks run."""
-MESSAGES_PER_REST: Final = 100
+MESSAGES_PER_TURN: Final = 100 if new_key_index is KeyIndex else 20_000
+"""Looked at in half a millisecond, after which other tasks run; in a thread, all that was read."""
 ENTRIES_MAX: Final = 100_000_000
 """Entries of one round: one bit each."""
+Result = TypeVar("Result")
+_SOME: Final = re.compile(rb"[^\0]")
 
 
 class Numbers:
@@ -83,26 +91,74 @@ class Numbers:
         at = bisect_right(self._ids, position[0]) - 1
         return self._bases[at] + position[1]
 
+    def position(self, number: int) -> Position:
+        at = bisect_right(self._bases, number) - 1
+        return self._ids[at], number - self._bases[at]
+
 
 class Look:
     """What the first pass has found."""
 
-    def __init__(self, latest: Latest, numbers: Numbers) -> None:
+    def __init__(self, latest: Latest, numbers: Numbers, *, retains_keyless: bool) -> None:
         self.latest = latest
-        self.survivors = Survivors(numbers.total << PLACE_BITS)
+        self._retains_keyless = retains_keyless
+        self.orders = b""
+        """Of the last messages: in place of their keys, while the new ledger is written."""
         self.numbers = numbers
         self.horizon: Position = START
         """The last entry that was looked at."""
         self.next_index = 0
         """The index after it."""
+        self.messages = 0
+        """In all entries up to there."""
         self._wanted = bytearray(min(numbers.total, ENTRIES_MAX) // 8 + 1)
 
+    def note(self, entries: Iterable[NumberedEntry]) -> bool:
+        """Note entries; returns whether there was room for the keys of all."""
+        for number, position, entry, about, outcome in entries:
+            if number >= ENTRIES_MAX:
+                return False
+            if outcome is TransactionOutcome.HOLDS:
+                found = keyed(entry)
+                if found is None or not found.is_decided:
+                    self.want(number)
+                else:
+                    keys = found.key_rows()
+                    if not self.latest.has_room(len(keys)):
+                        return False
+                    note(self.latest, keys, number)
+                    if self._retains_keyless and keys.has_keyless:
+                        self.want(number)
+            self.horizon, self.next_index = position, about.index + 1
+            self.messages += about.count
+        return True
+
     def want(self, number: int) -> None:
-        """Something of that entry may stay."""
+        """Something of that entry may stay, although it may have no last message of a key."""
         self._wanted[number >> 3] |= 1 << (number & 7)
 
-    def wants(self, number: int) -> bool:
-        return bool(self._wanted[number >> 3] >> (number & 7) & 1)
+    def next_wanted(self, number: int) -> int:
+        """The first entry from that number on of which something may stay; -1 if there is none."""
+        found = [one for one in (self._next_last(number), self._next_marked(number)) if one >= 0]
+        return min(found, default=-1)
+
+    def _next_last(self, number: int) -> int:
+        orders = memoryview(self.orders).cast("Q")
+        at = bisect_right(orders, (number << PLACE_BITS) - 1)
+        return orders[at] >> PLACE_BITS if at < len(orders) else -1
+
+    def _next_marked(self, number: int) -> int:
+        at = number >> 3
+        if at >= len(self._wanted):
+            return -1
+        byte = self._wanted[at] >> (number & 7) << (number & 7)
+        if not byte:
+            found = _SOME.search(self._wanted, at + 1)
+            if found is None:
+                return -1
+            at = found.start()
+            byte = self._wanted[at]
+        return at << 3 | (byte & -byte).bit_length() - 1
 
 
 class LastValues:
@@ -124,19 +180,26 @@ class LastValues:
         self._retains_keyless = retains_keyless
         self._now_ms = now_ms
         self._keys_max = keys_max
-        self._since_rest = 0
+        self._share = TimeShare(MESSAGES_PER_TURN)
         self.removed = 0
 
     async def run(self) -> None:
         """Compact everything that the log has now, but for what follows an open transaction."""
         end = self._end()
         while True:
-            after = self._compacted.horizon
-            first = self._ledger.chain.after(after)
+            former = self._compacted.current
+            first = self._ledger.chain.after(START if former is None else former.horizon)
             if first > end:
                 return
-            look = await self._look(first, end)
-            await self._write(first, look)
+            # held from the beginning: it may be forgotten at any time
+            reader = None if former is None else self._compacted.use(former)
+            try:
+                look = await self._look(first, end)
+                new = await self._write(look, reader)
+            finally:
+                if reader is not None:
+                    self._compacted.leave(reader)
+            await self._replace(new, former)
 
     def _end(self) -> Position:
         """The last entry to compact."""
@@ -149,84 +212,66 @@ class LastValues:
     # -- looking ------------------------------------------------------------------------------
 
     async def _look(self, first: Position, end: Position) -> Look:
-        numbers = Numbers(self._ledger, first)
-        look = Look(Latest(self._keys_max), numbers)
-        latest = look.latest
-        latest.end = numbers.total << PLACE_BITS
-        async with aclosing(self._entries(first, end)) as entries:
-            async for position, entry in entries:
-                number = numbers.of(position)
-                if latest.full or number >= ENTRIES_MAX:
-                    break
-                await self._note(look, number, entry)
-                look.horizon = position
-            else:
-                look.horizon = end
-        orders = iter(latest.orders())
-        while part := list(islice(orders, KEYS_PER_REST)):
-            for order in part:
-                look.want(order >> PLACE_BITS)
-                look.survivors.add(order)
-            await trio.lowlevel.checkpoint()
+        look = Look(
+            Latest(self._keys_max),
+            Numbers(self._ledger, first),
+            retains_keyless=self._retains_keyless,
+        )
+        position: Position | None = first
+        while position is not None:
+            entries, position = await self._read(position, end, look.numbers)
+            if not await self._note(look, entries):
+                break
+        else:
+            look.horizon = end
+        known = len(look.latest)
+        look.orders = await self._share.call(known * ORDER_BYTES, known, look.latest.orders)
         return look
 
-    async def _note(self, look: Look, number: int, entry: bytes) -> None:
-        about = header.read(entry)
-        look.next_index = about.index + 1
-        await self._rest(about.count)
-        if outcome_of(entry, self._outcomes) is not TransactionOutcome.HOLDS:
-            return
-        if is_long(entry, about.count):
-            found = await trio.to_thread.run_sync(keyed, entry)
-        else:
-            found = keyed(entry)
-        if found is None or not found.is_decided:
-            look.want(number)
-            return
-        items = found.items
-        if not items or items[-1].place < PLACES:
-            look.latest.note_items(items, number << PLACE_BITS)
-        else:
-            for item in items:
-                if item.key is not None:
-                    look.latest.note(item.key, order_of(number, item.place))
-        if self._retains_keyless and any(item.key is None for item in items):
-            look.want(number)
+    async def _note(self, look: Look, entries: Sequence[NumberedEntry]) -> bool:
+        for turn in turns_of(entries):
+            if not await self._call(turn, look.note):
+                return False
+        return True
 
-    async def _entries(
-        self, first: Position, end: Position
-    ) -> AsyncGenerator[tuple[Position, bytes], None]:
-        """The stored entries of the log from `first` up to `end`, with their positions."""
-        ledger, chain = self._ledger, self._ledger.chain
+    async def _call(
+        self, turn: Sequence[NumberedEntry], work: Callable[[Sequence[NumberedEntry]], Result]
+    ) -> Result:
+        size = sum(len(one.entry) for one in turn)
+        messages = sum(one.about.count for one in turn)
+        return await self._share.call(size, messages, work, turn)
+
+    async def _read(
+        self, first: Position, end: Position, numbers: Numbers
+    ) -> tuple[list[NumberedEntry], Position | None]:
+        """Entries of the log from `first` up to `end`, and where to go on; None at the end."""
+        chain = self._ledger.chain
         position = chain.normal(first)
-        while position <= end and chain.has(position):
-            self._check_open()
-            part = await ledger.read(position, READ_ENTRIES, READ_BYTES)
-            for place, entry in enumerate(part.stored()):
-                at = (part.ledger_id, part.first_entry + place)
-                if at > end:
-                    return
-                yield at, entry
-            await trio.lowlevel.checkpoint()
-            position = chain.normal((part.ledger_id, part.first_entry + len(part.payloads)))
+        if position > end or not chain.has(position):
+            return [], None
+        self._check_open()
+        part = await self._ledger.read(position, READ_ENTRIES, READ_BYTES)
+        entries: list[NumberedEntry] = []
+        for place, entry in enumerate(part.stored()):
+            at = (part.ledger_id, part.first_entry + place)
+            if at > end:
+                return entries, None
+            outcome = outcome_of(entry, self._outcomes)
+            entries.append(NumberedEntry(numbers.of(at), at, entry, header.read(entry), outcome))
+        await trio.lowlevel.checkpoint()
+        return entries, (part.ledger_id, part.first_entry + len(part.payloads))
 
     def _check_open(self) -> None:
         if self._ledger.state is LogState.CLOSED:
             raise Fenced("the topic is being unloaded")
 
-    async def _rest(self, messages: int) -> None:
-        self._since_rest += messages
-        if self._since_rest >= MESSAGES_PER_REST:
-            self._since_rest = 0
-            await trio.lowlevel.checkpoint()
-
     # -- writing ------------------------------------------------------------------------------
 
-    async def _write(self, first: Position, look: Look) -> None:
+    async def _write(self, look: Look, former: CompactedReader | None) -> CompactedLedger:
         ledger = self._ledger
         writer = await removal.create_beside(ledger)
         try:
-            new = await self._written(writer, first, look)
+            new = await self._written(writer, look, former)
             await writer.close()
             if new.ledger_id < 0:
                 await removal.drop_beside(ledger, writer.ledger_id)
@@ -234,67 +279,83 @@ class LastValues:
             with trio.CancelScope(shield=True):
                 await removal.drop_beside(ledger, writer.ledger_id)
             raise
-        with trio.CancelScope(shield=True):
-            await self._compacted.replace(new)
+        return new
 
-    async def _written(self, writer: LedgerWriter, first: Position, look: Look) -> CompactedLedger:
-        rule = ValueRule(look.latest, look.survivors, retains_keyless=self._retains_keyless)
+    async def _replace(self, new: CompactedLedger, former: CompactedLedger | None) -> None:
+        with trio.CancelScope(shield=True):
+            try:
+                await self._compacted.replace(new, former)
+            except Conflict:  # the former was forgotten meanwhile, with keys of which this was made
+                self.removed = 0
+                if new.ledger_id >= 0:
+                    await removal.drop_beside(self._ledger, new.ledger_id)
+
+    async def _written(
+        self, writer: LedgerWriter, look: Look, former: CompactedReader | None
+    ) -> CompactedLedger:
+        rule = ValueRule(look.latest, look.orders, retains_keyless=self._retains_keyless)
         made = CompactedWriter(writer)
-        async with aclosing(self._former()) as former:
-            async for position, entry in former:
-                left = await self._left_of(rule, entry, FORMER)
-                if left is not None:
-                    await made.add(position, left)
+        if former is not None:
+            async with aclosing(self._former(former)) as blocks:
+                async for entries in blocks:
+                    await self._write_rest(made, rule, entries)
         while look.latest.forget(KEYS_PER_REST):  # the storage needs memory for what is written
             await trio.lowlevel.checkpoint()
-        unwanted = 0
-        async with aclosing(self._entries(first, look.horizon)) as entries:
-            async for position, entry in entries:
-                number = look.numbers.of(position)
-                if not look.wants(number):
-                    unwanted += header.read(entry).count
-                    continue
-                left = await self._left_of(rule, entry, number)
-                if left is not None:
-                    await made.add(position, left)
+        seen = 0
+        number = look.next_wanted(0)
+        while number >= 0:
+            position = look.numbers.position(number)
+            entries, _ = await self._read(position, look.horizon, look.numbers)
+            if not entries:
+                break
+            number = look.next_wanted(entries[-1].number + 1)
+            wanted = [one for one in entries if look.next_wanted(one.number) == one.number]
+            seen += sum(one.about.count for one in wanted)
+            await self._write_rest(made, rule, wanted)
         await made.finish()
-        self.removed += rule.removed + unwanted
+        self.removed += rule.removed + look.messages - seen
         entries_count = made.positions.count
         ledger_id = writer.ledger_id if entries_count else -1
         return CompactedLedger(
             ledger_id, entries_count, made.size, look.horizon, look.next_index, self._now_ms
         )
 
-    async def _former(self) -> AsyncGenerator[tuple[Position, bytes], None]:
-        """The entries of the former compacted ledger."""
-        current = self._compacted.current
-        if current is None:
-            return
-        reader = self._compacted.use(current)
-        try:
-            position, is_last = START, False
-            while not is_last:
-                self._check_open()
-                block = await reader.block(position, READ_BYTES)
-                for one in zip(block.positions, block.entries, strict=True):
-                    yield one
-                await trio.lowlevel.checkpoint()
-                is_last = block.is_last
-                if not is_last:
-                    ledger_id, entry_id = block.positions[-1]
-                    position = (ledger_id, entry_id + 1)
-        finally:
-            self._compacted.leave(reader)
+    async def _write_rest(
+        self, made: CompactedWriter, rule: ValueRule, entries: Sequence[NumberedEntry]
+    ) -> None:
+        """Write what stays of entries."""
+        for turn in turns_of(entries):
+            for one, left in zip(turn, await self._call(turn, rule.rests), strict=True):
+                if left is not None:
+                    await made.add(one.position, left)
 
-    async def _left_of(self, rule: ValueRule, entry: bytes, number: int) -> bytes | None:
-        count = header.read(entry).count
-        await self._rest(count)
-        outcome = TransactionOutcome.HOLDS
-        if number != FORMER:
-            outcome = outcome_of(entry, self._outcomes)
-        if not is_long(entry, count):
-            return rule.left_of(entry, number, outcome)
-        return await trio.to_thread.run_sync(rule.left_of, entry, number, outcome)
+    async def _former(self, reader: CompactedReader) -> AsyncGenerator[list[NumberedEntry], None]:
+        """The entries of the former compacted ledger."""
+        position, is_last = START, False
+        while not is_last:
+            self._check_open()
+            block = await reader.block(position, READ_BYTES)
+            yield [
+                NumberedEntry(FORMER, at, entry, header.read(entry), TransactionOutcome.HOLDS)
+                for at, entry in zip(block.positions, block.entries, strict=True)
+            ]
+            await trio.lowlevel.checkpoint()
+            is_last = block.is_last
+            if not is_last:
+                ledger_id, entry_id = block.positions[-1]
+                position = (ledger_id, entry_id + 1)
+
+
+def turns_of(entries: Sequence[NumberedEntry]) -> Iterator[Sequence[NumberedEntry]]:
+    """The entries in parts, each of which is looked at in one turn."""
+    begin = messages = 0
+    for place, one in enumerate(entries):
+        messages += one.about.count
+        if messages >= MESSAGES_PER_TURN:
+            yield entries[begin : place + 1]
+            begin, messages = place + 1, 0
+    if begin < len(entries):
+        yield entries[begin:]
 
 
 class CompactedWriter:

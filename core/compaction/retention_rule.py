@@ -28,7 +28,8 @@ import sys
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from magnetar.core.compaction.latest import Latest, short
+from magnetar.core.compaction.key_index import short
+from magnetar.core.compaction.latest import Latest
 from magnetar.core.compaction.rule import Rule
 from magnetar.core.entry import header
 from magnetar.core.entry.compaction import Removal, UnpackedEntry

@@ -39,6 +39,7 @@ from magnetar.core.compaction.retention_rule import (
     outcome_of,
     unpacked,
 )
+from magnetar.core.compaction.time_share import TimeShare
 from magnetar.core.entry import header
 from magnetar.core.kernel.completion import Completion
 from magnetar.core.kernel.errors import Fenced
@@ -56,9 +57,6 @@ READ_BYTES: Final = 512 * 1024
 """Read in one step, and written in one run."""
 MESSAGES_PER_REST: Final = 200
 """Processed in about a millisecond, after which other tasks run."""
-ON_THE_LOOP_BYTES: Final = 64 * 1024
-ON_THE_LOOP_MESSAGES: Final = 2_000
-"""Entries of more are unpacked in a thread: a few bytes may expand to 100,000 messages."""
 IDS_ON_THE_LOOP: Final = 20_000
 """More ids are compressed in a thread."""
 
@@ -82,7 +80,7 @@ class Rewrite:
         self._outcomes = outcomes
         self._gone = gone
         self._keys_max = keys_max
-        self._since_rest = 0
+        self._share = TimeShare(MESSAGES_PER_REST)
         self.bytes_before = self.bytes_after = 0
 
     async def run(self) -> None:
@@ -118,11 +116,7 @@ class Rewrite:
     async def _note(self, latest: Latest, entry: bytes, about: header.EntryHeader) -> None:
         if outcome_of(entry, self._outcomes) is not TransactionOutcome.HOLDS:
             return
-        if is_long(entry, about.count):
-            found = await trio.to_thread.run_sync(unpacked, entry)
-        else:
-            found = unpacked(entry)
-        await self._rest(about.count)
+        found = await self._share.call(len(entry), about.count, unpacked, entry)
         if found is None or not found.is_decided:
             return
         for item in found.items:
@@ -143,12 +137,6 @@ class Rewrite:
                 yield part.first_entry + place, entry
             await trio.lowlevel.checkpoint()
             position = chain.normal((part.ledger_id, part.first_entry + len(part.payloads)))
-
-    async def _rest(self, messages: int) -> None:
-        self._since_rest += messages
-        if self._since_rest >= MESSAGES_PER_REST:
-            self._since_rest = 0
-            await trio.lowlevel.checkpoint()
 
     # -- rewriting ----------------------------------------------------------------------------
 
@@ -202,16 +190,8 @@ class Rewrite:
 
     async def _left_of(self, entry: bytes, rule: RetentionRule) -> bytes | None:
         count = header.read(entry).count
-        await self._rest(count)
         outcome = outcome_of(entry, self._outcomes)
-        if not is_long(entry, count):
-            return rule.left_of(entry, outcome)
-        return await trio.to_thread.run_sync(rule.left_of, entry, outcome)
-
-
-def is_long(entry: bytes, count: int) -> bool:
-    """Whether an entry of so many messages would keep the loop for milliseconds."""
-    return len(entry) > ON_THE_LOOP_BYTES or count > ON_THE_LOOP_MESSAGES
+        return await self._share.call(len(entry), count, rule.left_of, entry, outcome)
 
 
 async def _encoded(ids: list[int]) -> list[bytes]:

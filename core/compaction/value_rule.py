@@ -18,16 +18,18 @@ Invariant: for each key the last value stays, and no earlier one is the last tha
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Sequence
+from itertools import compress
+from typing import Final, NamedTuple
 
-from magnetar.core.compaction.latest import Latest, short
+from magnetar.core.compaction.key_index import KEYLESS, LOST, STAYS, TOMBSTONE, among, short
+from magnetar.core.compaction.latest import Latest
 from magnetar.core.compaction.retention_rule import TransactionOutcome
-from magnetar.core.compaction.rule import Rule
-from magnetar.core.compaction.survivors import Survivors
 from magnetar.core.entry import header
-from magnetar.core.entry.compaction import Item, Removal, UnpackedEntry
+from magnetar.core.entry.compaction import ROW, KeyRows, Removal, UnpackedEntry
 from magnetar.core.entry.forms import form_of
 from magnetar.core.kernel.errors import Corrupted
+from magnetar.core.ledger.log.chain import Position
 
 PLACE_BITS: Final = 20
 """Of the number that orders messages: the place in the entry. The rest numbers the entry."""
@@ -35,12 +37,22 @@ PLACES: Final = 1 << PLACE_BITS
 FORMER: Final = -1
 """Orders all messages of the former compacted ledger."""
 PINNED_MAX: Final = 50_000
-RULE: Final = Rule(empty_is_gone=True)
 
 
-def order_of(number: int, place: int) -> int:
-    """Orders a message of the log, given the number of its entry."""
-    return number << PLACE_BITS | min(place, PLACES - 1)
+class NumberedEntry(NamedTuple):
+    """An entry that was read."""
+
+    number: int
+    """`FORMER` for all of the former compacted ledger."""
+    position: Position
+    entry: bytes
+    about: header.EntryHeader
+    outcome: TransactionOutcome
+
+
+def note(latest: Latest, keys: KeyRows, number: int) -> None:
+    """Note the messages of the log's entry with that number."""
+    latest.note_rows(keys, number << PLACE_BITS, PLACES - 1)
 
 
 def keyed(entry: bytes) -> UnpackedEntry | None:
@@ -55,15 +67,21 @@ def keyed(entry: bytes) -> UnpackedEntry | None:
 class ValueRule:
     """Applies the rule to entries in order, first those of the former compacted ledger."""
 
-    def __init__(self, latest: Latest, survivors: Survivors, *, retains_keyless: bool) -> None:
-        """`latest` is for the former ledger, and may be forgotten after it."""
+    def __init__(self, latest: Latest, orders: bytes, *, retains_keyless: bool) -> None:
+        """`latest` is for the former ledger, and may be forgotten after it; then `orders` has what
+        is needed of it.
+        """
         self.removed = 0
         """Messages that were left out."""
         self._latest = latest
-        self._survivors = survivors
-        self._retains_keyless = retains_keyless
+        self._orders = orders
+        self._settled = _table(STAYS if retains_keyless else LOST)
         self._pinned: set[bytes] = set()
         self._all_pinned = False
+
+    def rests(self, entries: Sequence[NumberedEntry]) -> list[bytes | None]:
+        """What stays of each entry."""
+        return [self.left_of(one.entry, one.number, one.outcome) for one in entries]
 
     def left_of(self, entry: bytes, number: int, outcome: TransactionOutcome) -> bytes | None:
         """What stays of the log's entry with that number, or (`FORMER`) of a former one's."""
@@ -75,29 +93,43 @@ class ValueRule:
         if found is None or not found.is_decided:
             self._pin(found)
             return entry
-        lost = {item.place for item in found.items if not self._stays(item, number)}
-        self.removed += len(lost)
-        if len(lost) == len(found.items):
+        keys = found.key_rows()
+        judged = self._judged(keys, number)
+        lost = judged.count(LOST)
+        self.removed += lost
+        if lost == len(judged):
             return None
         if not lost:
             return entry
-        left = found.without(Removal(lost))
+        gone = compress(ROW.iter_unpack(keys.rows), judged.translate(_GONE))
+        left = found.without(Removal({place for place, _, _, _ in gone}))
         return None if left is None else entry[: about.size] + left
 
-    def _stays(self, item: Item, number: int) -> bool:
-        if item.key is None:
-            return self._retains_keyless
+    def _judged(self, keys: KeyRows, number: int) -> bytearray:
+        """For each message whether it stays or is lost."""
         if number == FORMER:
-            is_last = self._latest.is_last(item.key, FORMER)
+            judged = self._latest.unknown(keys)
         else:
-            is_last = self._survivors.has(order_of(number, item.place))
-        if not is_last:
-            return False
-        if not RULE.is_gone(item):
-            return True
-        return self._all_pinned or short(item.key) in self._pinned
+            judged = among(self._orders, keys, number << PLACE_BITS, PLACES - 1)
+        if TOMBSTONE in judged and (self._pinned or self._all_pinned):
+            for at, (_, begin, size, _) in enumerate(ROW.iter_unpack(keys.rows)):
+                if judged[at] == TOMBSTONE and self._is_pinned(keys.data[begin : begin + size]):
+                    judged[at] = STAYS
+        return judged.translate(self._settled)
+
+    def _is_pinned(self, key: bytes) -> bool:
+        return self._all_pinned or short(key) in self._pinned
 
     def _pin(self, found: UnpackedEntry | None) -> None:
         items = found.items if found is not None else ()
         self._pinned.update(short(item.key) for item in items if item.key is not None)
         self._all_pinned |= not items or len(self._pinned) > PINNED_MAX
+
+
+def _table(keyless: int) -> bytes:
+    """What becomes of messages by what is known of them, for `bytes.translate`."""
+    fates = {STAYS: STAYS, KEYLESS: keyless}
+    return bytes(fates.get(one, LOST) for one in range(256))
+
+
+_GONE: Final = bytes(one == LOST for one in range(256))

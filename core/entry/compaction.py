@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Sequence
-from typing import NamedTuple, Protocol
+import struct
+from array import array
+from collections.abc import Collection, Hashable, Iterable, Sequence
+from typing import Final, NamedTuple, Protocol
+
+ROW: Final = struct.Struct("=4i")
+"""A message: its place among the indexes of its entry, where its key begins and how many bytes it
+has, -1 if there is none, and the size of its value, -1 if there is none."""
 
 
 class Item(NamedTuple):
@@ -14,6 +20,45 @@ class Item(NamedTuple):
     key: bytes | None
     size: int
     """The size of its value, -1 if there is none."""
+
+
+class KeyRows(NamedTuple):
+    """The same messages without an object for each: compaction reads millions."""
+
+    data: bytes
+    """Has all keys."""
+    rows: bytes
+    """A `ROW` for each message, by ascending place."""
+
+    def __len__(self) -> int:
+        """The number of messages."""
+        return len(self.rows) // ROW.size
+
+    @property
+    def has_keyless(self) -> bool:
+        """Whether a message has no key."""
+        return any(size < 0 for _, _, size, _ in ROW.iter_unpack(self.rows))
+
+    @property
+    def items(self) -> list[Item]:
+        data = self.data
+        return [
+            Item(place, None if size < 0 else data[begin : begin + size], value)
+            for place, begin, size, value in ROW.iter_unpack(self.rows)
+        ]
+
+
+def rows_of(items: Iterable[Item]) -> KeyRows:
+    """The rows of messages that are there as objects."""
+    rows, keys, begin = array("i"), [], 0
+    for place, key, value in items:
+        if key is None:
+            rows.extend((place, 0, -1, value))
+        else:
+            rows.extend((place, begin, len(key), value))
+            keys.append(key)
+            begin += len(key)
+    return KeyRows(b"".join(keys), rows.tobytes())
 
 
 class Removal(NamedTuple):
@@ -54,6 +99,10 @@ class UnpackedEntry(Protocol):
     @property
     def loses_some(self) -> bool:
         """Whether single messages can be removed."""
+        ...
+
+    def key_rows(self) -> KeyRows:
+        """Its items, as rows."""
         ...
 
     def without(self, fate: Removal) -> bytes | None:

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from magnetar.core.entry.compaction import Item, Removal
+from magnetar.core.entry.compaction import Item, KeyRows, Removal, rows_of
 from magnetar.core.entry.form import Chunk, TransactionMark
 from magnetar.core.entry.record import DetailedRecord, Record
 
@@ -78,6 +78,9 @@ class UnpackedEmpty:
     producer = None
     tombstones_until_ms = -1
     notes_tombstone_time = False
+
+    def key_rows(self) -> KeyRows:
+        return rows_of(self.items)
 
     def without(self, _removal: Removal) -> bytes | None:
         return None

@@ -11,7 +11,7 @@ from typing import Final
 
 import msgspec
 
-from magnetar.core.entry.compaction import Item, Removal
+from magnetar.core.entry.compaction import Item, KeyRows, Removal, rows_of
 from magnetar.core.entry.form import Chunk, MarkKind, TransactionMark
 from magnetar.core.entry.record import NO_TIME, DetailedRecord, Record
 from magnetar.core.kernel.errors import Corrupted
@@ -120,6 +120,9 @@ class UnpackedNote:
             Item(place, _bytes(key), -1 if value is None else len(value.encode()))
             for place, (key, value) in enumerate(self._pairs)
         ]
+
+    def key_rows(self) -> KeyRows:
+        return rows_of(self.items)
 
     def without(self, fate: Removal) -> bytes:
         pairs = [pair for place, pair in enumerate(self._pairs) if place not in fate.lost]

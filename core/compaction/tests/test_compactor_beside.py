@@ -92,7 +92,7 @@ async def test_after_the_first_compaction_no_threshold_is_needed_for_that() -> N
             await publish(topic, b"%d" % number, b"new")
         topic.set_policies(replace(topic.policies, retention=Retention(0, 0)))
         assert await tended(broker, topic) == 25, "up to the horizon whole ledgers are gone"
-        await topic.compacted.replace(None)
+        await topic.compacted.forget()
         assert await tended(broker, topic) == 5
 
 

@@ -12,9 +12,9 @@ import trio
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from magnetar.core.compaction.last_values import Numbers
+from magnetar.core.compaction.last_values import LastValues, Numbers
 from magnetar.core.compaction.retention_rule import TransactionOutcome
-from magnetar.core.compaction.tests.histories import appended, compacted, wrapped
+from magnetar.core.compaction.tests.histories import appended, compacted, unknown, wrapped
 from magnetar.core.compaction.tests.histories import batch as kafka_batch
 from magnetar.core.compaction.tests.histories import entries as log_entries
 from magnetar.core.compaction.tests.last_values import Value, compacted_beside, values, values_of
@@ -211,6 +211,41 @@ async def test_a_failure_at_each_write(monkeypatch: pytest.MonkeyPatch) -> None:
                 break
     assert 3 < fails_at < 29, "all writes were interrupted"
     assert left_over == [0, 1, *[0] * (fails_at - 2)], "only what is created and not noted yet"
+
+
+async def test_it_is_forgotten_while_a_compaction_runs() -> None:
+    """At each moment: afterwards there are the last values of the log, or none at all."""
+    complete = moment = 0
+    over = False
+    while not over:
+        async with bench(NO_AGE) as made:
+            ledger = await made.ledger()
+            every = await _filled(ledger, 23)
+            await compacted_beside(made, ledger)
+            topic = CompactedTopic(made.storage, ledger)
+            await _trim(ledger, topic)
+            every += await _publish(ledger, ("one", b"new", b"1"))
+            in_log = expected([one for one in every if one.position >= ledger.chain.first])
+            assert 1 < len(in_log) < len(expected(every))
+            work = LastValues(
+                ledger, topic, unknown, retains_keyless=False, now_ms=made.clock.wall_ms()
+            )
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(work.run)
+                for _ in range(moment):
+                    await trio.lowlevel.checkpoint()
+                over = topic.current is not None and topic.horizon == ledger.chain.confirmed
+                await topic.forget()
+            found = await values(topic)
+            assert found in ([], in_log)
+            complete += found != []
+            await settled()
+            named = {one.stored_in for one in ledger.chain.segments}
+            named |= {topic.current.ledger_id} if topic.current is not None else set()
+            assert set(made.ledgers.ledgers) == named, "nothing is left over"
+            moment += 1
+    assert complete > 3, "it was forgotten in the middle"
+    assert moment < 1_000
 
 
 async def _filled(ledger: ManagedLedger, count: int) -> list[Value]:

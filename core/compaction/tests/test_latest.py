@@ -3,8 +3,9 @@
 import pytest
 
 from magnetar.core.compaction import latest
-from magnetar.core.compaction.latest import Latest, short
-from magnetar.core.entry.compaction import Item
+from magnetar.core.compaction.key_index import KEYLESS, LOST
+from magnetar.core.compaction.latest import Latest
+from magnetar.core.entry.compaction import Item, rows_of
 
 
 def test_keys() -> None:
@@ -34,21 +35,25 @@ def test_the_limit() -> None:
     assert seen.full
 
 
-def test_keys_are_forgotten_a_few_at_a_time() -> None:
+def test_what_one_entry_has_is_always_noted() -> None:
+    seen = Latest(2)
+    assert seen.has_room(9)
+    seen.note(b"a", 0)
+    assert [seen.has_room(count) for count in (1, 2)] == [True, False]
+
+
+def test_keys_are_forgotten() -> None:
     seen = Latest()
     seen.end = 9
-    seen.note_items([Item(0, b"a", 1), Item(1, None, 1), Item(2, b"b" * 20, 1)], 4)
-    assert list(seen.orders()) == [4, 6]
+    keys = rows_of([Item(0, b"a", 1), Item(1, None, 1), Item(2, b"b" * 20, 1)])
+    seen.note_rows(keys, 4, 9)
+    assert list(memoryview(seen.orders()).cast("Q")) == [4, 6]
+    assert list(seen.unknown(keys)) == [LOST, KEYLESS, LOST]
     assert [seen.is_last(b"b" * 20, index) for index in (5, 6)] == [False, True]
-    assert seen.forget(1)
-    assert not seen.forget(9)
+    while seen.forget(1):
+        pass
     assert seen.is_last(b"a", 0)
-
-
-def test_long_keys_are_short() -> None:
-    keys = [b"", b"a" * 15, b"a" * 16, b"a" * 17, short(b"a" * 16)]
-    assert [len(short(key)) for key in keys] == [0, 15, 15, 15, 15]
-    assert len({short(key) for key in keys}) == len(keys)
+    assert not seen.orders()
 
 
 def test_producers(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,8 +7,7 @@ import pytest
 from magnetar.core.compaction import value_rule
 from magnetar.core.compaction.latest import Latest
 from magnetar.core.compaction.retention_rule import TransactionOutcome
-from magnetar.core.compaction.survivors import Survivors
-from magnetar.core.compaction.value_rule import FORMER, PLACES, ValueRule, keyed, order_of
+from magnetar.core.compaction.value_rule import FORMER, ValueRule, keyed, note
 from magnetar.core.entry import header
 from magnetar.core.entry.conversion import records_of
 from magnetar.core.testing.entries import batch, entry
@@ -24,16 +23,11 @@ def stored(sent: bytes, count: int = 1) -> bytes:
 def rule_of(*entries: bytes, retains_keyless: bool = False) -> ValueRule:
     """The rule when the log has these entries."""
     latest = Latest()
-    latest.end = order_of(len(entries), 0)
     for number, one in enumerate(entries):
         found = keyed(one)
-        for item in found.items if found is not None and found.is_decided else ():
-            if item.key is not None:
-                latest.note(item.key, order_of(number, item.place))
-    survivors = Survivors(latest.end)
-    for order in latest.orders():
-        survivors.add(order)
-    return ValueRule(latest, survivors, retains_keyless=retains_keyless)
+        if found is not None and found.is_decided:
+            note(latest, found.key_rows(), number)
+    return ValueRule(latest, latest.orders(), retains_keyless=retains_keyless)
 
 
 def left(rule: ValueRule, entry: bytes, number: int) -> list[tuple[int, bytes | None]] | None:
@@ -96,7 +90,3 @@ def test_too_many_keys_that_may_stay(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(value_rule, "PINNED_MAX", 0)
     rule.left_of(chunk, 0, HOLDS)
     assert rule.left_of(other, 2, HOLDS) is other
-
-
-def test_places_beyond_what_can_be_ordered() -> None:
-    assert order_of(1, PLACES + 5) == order_of(1, PLACES - 1) < order_of(2, 0)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from magnetar.core.entry.compaction import Item, Removal
+from magnetar.core.entry.compaction import Item, KeyRows, Removal, rows_of
 from magnetar.core.entry.kafka import compression
 from magnetar.core.entry.kafka.record_batch import (
     CODEC,
@@ -76,6 +76,9 @@ class UnpackedBatch:
     def tombstones_until_ms(self) -> int:
         """The delete horizon of KIP-534; -1 if it is not set yet."""
         return self.header.first_timestamp if self.header.attributes & HORIZON else -1
+
+    def key_rows(self) -> KeyRows:
+        return rows_of(self.items)
 
     def without(self, fate: Removal) -> bytes:
         """The batch with its remaining records, which may be its header alone."""

@@ -8,7 +8,7 @@ Invariant: the bytes of a remaining message are unchanged.
 
 from __future__ import annotations
 
-from magnetar.core.entry.compaction import Item, Removal
+from magnetar.core.entry.compaction import Item, KeyRows, Removal, rows_of
 from magnetar.core.entry.mqtt import run as runs
 from magnetar.core.entry.mqtt.properties import key_of, value_of
 from magnetar.core.entry.mqtt.run import PublishRun
@@ -37,6 +37,9 @@ class UnpackedRun:
             value = value_of(packet)
             found.append(Item(packet.place, key_of(packet), -1 if value is None else len(value)))
         return found
+
+    def key_rows(self) -> KeyRows:
+        return rows_of(self.items)
 
     def without(self, fate: Removal) -> bytes:
         run = self._run

@@ -15,9 +15,10 @@ Invariant: unpacking raises `Corrupted` and nothing else.
 
 from __future__ import annotations
 
-from itertools import starmap
+from itertools import compress, count
 
-from magnetar.core.entry.compaction import Item, Removal
+from magnetar.core.entry.compaction import ROW, Item, KeyRows, Removal, rows_of
+from magnetar.core.entry.pulsar.batches import batch_rows, marked
 from magnetar.core.entry.pulsar.messages import PulsarMessage
 
 
@@ -42,6 +43,9 @@ class UnpackedMessages:
                 for one in message.records()
             ]
 
+    def key_rows(self) -> KeyRows:
+        return rows_of(self.items)
+
     def without(self, fate: Removal) -> None:
         """Remove all of it."""
         assert len(fate.lost) == len(self.items), "it goes as a whole"
@@ -50,7 +54,7 @@ class UnpackedMessages:
 class KeyedMessages:
     """The same for a compacted ledger."""
 
-    __slots__ = ("_message", "is_decided", "items")
+    __slots__ = ("_ends", "_keys", "_message", "_payload", "is_decided")
 
     tombstones_until_ms = -1
     notes_tombstone_time = False
@@ -58,13 +62,37 @@ class KeyedMessages:
     producer = None
 
     def __init__(self, tail: bytes) -> None:
-        self._message = PulsarMessage(tail)
-        self.is_decided = self._message.is_whole
-        self.items = list(starmap(Item, self._message.keyed()))
-        """Of what is not decided, a message with the key of the entry, if it has one."""
+        """Of what is not decided, the items are a message with the key of the entry."""
+        message = self._message = PulsarMessage(tail)
+        self.is_decided = message.is_whole
+        messages = message.batch_count
+        self._payload = self._ends = b""
+        if messages is None:
+            self._keys = rows_of([Item(0, *message.own_key())])
+        else:
+            self._payload = message.plain_payload()
+            rows, self._ends, data = batch_rows(self._payload, messages)
+            self._keys = KeyRows(data, rows)
+
+    @property
+    def items(self) -> list[Item]:
+        return self._keys.items
+
+    def key_rows(self) -> KeyRows:
+        return self._keys
 
     def without(self, fate: Removal) -> bytes | None:
-        """The batch with these messages marked; None if none is left."""
-        if all(item.place in fate.lost for item in self.items):
+        """The batch with these messages marked, and the places of the others noted, as
+        `RawBatchConverter.rebatchMessage` of Pulsar 4.2 does; None if none is left.
+        """
+        lost = fate.lost
+        left = bytearray(self._message.batch_count or 0)
+        some = False
+        for place, _, _, _ in ROW.iter_unpack(self._keys.rows):
+            if place not in lost:
+                some = True
+                left[place] = 1
+        if not some:
             return None
-        return self._message.without(fate.lost)
+        payload = marked(self._payload, self._ends, bytes(left))
+        return self._message.with_rest(payload, compress(count(), left))

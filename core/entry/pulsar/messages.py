@@ -13,7 +13,7 @@ is read.
 from __future__ import annotations
 
 import binascii
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from struct import Struct as Layout
 from typing import Any, Final
 
@@ -102,49 +102,28 @@ class PulsarMessage:
         fields = self._fields
         return _PART_OF not in fields and not (_ENCRYPTION_KEYS in fields and _COUNT in fields)
 
-    def keyed(self) -> list[tuple[int, bytes | None, int]]:
-        """The place of each message, its partition key, and the size of its value, -1 for none.
-        Of what is not `is_whole`, the entry's own.
-        """
+    @property
+    def batch_count(self) -> int | None:
+        """The number of messages that a batch claims; None of what is one, or encrypted."""
         fields = self._fields
-        if _COUNT in fields and _ENCRYPTION_KEYS not in fields:
-            return self._keyed_of_batch(self._plain_payload())
-        size = len(self.payload)
+        return None if _ENCRYPTION_KEYS in fields else fields.get(_COUNT)
+
+    def own_key(self) -> tuple[bytes | None, int]:
+        """The entry's partition key, and the size of its value, -1 for none."""
+        fields, size = self._fields, len(self.payload)
         if fields.get(_COMPRESSION) and _ENCRYPTION_KEYS not in fields:
             size = fields.get(_SIZE_BEFORE, 0)
-        return [(0, _partition_key_of(fields, _KEY), -1 if fields.get(_NULL_VALUE) else size)]
+        return _partition_key_of(fields, _KEY), -1 if fields.get(_NULL_VALUE) else size
 
-    def without(self, lost: Collection[int]) -> bytes:
-        """The batch with the messages at these places marked as compacted out, and the places of
-        the others noted, as `RawBatchConverter.rebatchMessage` of Pulsar 4.2 does. They keep their
-        places, which are in the ids that clients know.
-        """
-        payload = self._plain_payload()
-        pieces: list[bytes] = []
-        left: list[int] = []
-        at = 0
-        for place in range(self._fields[_COUNT]):
-            begin, gone = at, place in lost
-            usual = _usual_key(payload, at)
-            if usual is not None:
-                at = usual[2]
-            else:
-                _, end, about = self._one_of_batch(payload, at)
-                at = end + about.get(_ONE_SIZE, 0)
-                gone = gone or bool(about.get(_ONE_GONE))
-            if gone:
-                pieces.append(_COMPACTED_OUT)
-            else:
-                pieces.append(payload[begin:at])
-                left.append(place)
-        payload = b"".join(pieces)
+    def with_rest(self, payload: bytes, places: Iterable[int]) -> bytes:
+        """The batch with that payload, of which the messages at these places are left."""
         metadata = _without_fields(
             self.metadata, frozenset((_COMPRESSION, _SIZE_BEFORE, _REMAINING_PLACES))
         )
         if self._fields.get(_COMPRESSION):
             metadata += b"\x40\x01\x48" + varint(len(payload))
             payload = compression.compress_lz4(payload)
-        metadata += b"".join([_REMAINING_TAG + varint(place) for place in left])
+        metadata += b"".join([_REMAINING_TAG + varint(place) for place in places])
         return b"".join((_SIZE.pack(len(metadata)), metadata, payload))
 
     def records(self) -> list[Record]:
@@ -219,13 +198,14 @@ class PulsarMessage:
         if _ENCRYPTION_KEYS in fields:
             yield max(fields.get(_COUNT, 1), 1) - 1, None, self.payload
             return
-        payload = self._plain_payload()
+        payload = self.plain_payload()
         if _COUNT in fields:
             yield from self._batch(payload)
         else:
             yield 0, None, None if fields.get(_NULL_VALUE) else payload
 
-    def _plain_payload(self) -> bytes:
+    def plain_payload(self) -> bytes:
+        """The payload, decompressed."""
         codec, size = self._fields.get(_COMPRESSION, 0), self._fields.get(_SIZE_BEFORE, 0)
         return compression.decompress(self.payload, codec, size)
 
@@ -233,40 +213,34 @@ class PulsarMessage:
         """The place, the metadata and the value of each message of a batch."""
         at = 0
         for place in range(self._fields[_COUNT]):
-            _, end, about = self._one_of_batch(payload, at)
+            _, end, about = _one_of_batch(payload, at)
             at = end + about.get(_ONE_SIZE, 0)
             if about.get(_ONE_GONE):
                 continue
             yield place, about, None if about.get(_ONE_NULL_VALUE) else payload[end:at]
 
-    def _keyed_of_batch(self, payload: bytes) -> list[tuple[int, bytes | None, int]]:
-        """Compaction reads each message of a topic, so the usual fields are read here."""
-        found: list[tuple[int, bytes | None, int]] = []
-        at = 0
-        for place in range(self._fields[_COUNT]):
-            usual = _usual_key(payload, at)
-            if usual is not None:
-                key, size, at = usual
-                found.append((place, key, size))
-                continue
-            _, end, about = self._one_of_batch(payload, at)
-            at = end + about.get(_ONE_SIZE, 0)
-            if not about.get(_ONE_GONE):
-                size = -1 if about.get(_ONE_NULL_VALUE) else about.get(_ONE_SIZE, 0)
-                found.append((place, _partition_key_of(about, _ONE_KEY), size))
-        return found
 
-    @staticmethod
-    def _one_of_batch(payload: bytes, at: int) -> tuple[int, int, Fields]:
-        """Where the metadata of the message at `at` begin and end, and their fields."""
-        if at + 4 > len(payload):
-            raise Corrupted("a batch has fewer messages than it says")
-        begin = at + 4
-        end = begin + _SIZE.unpack_from(payload, at)[0]
-        about = _fields(payload, begin, end, _ONE_PROPERTIES, _ONE_NUMBERS)
-        if not begin <= end <= end + about.get(_ONE_SIZE, 0) <= len(payload):
-            raise Corrupted("a message is longer than its batch")
-        return begin, end, about
+def message_of_batch(payload: bytes, at: int) -> tuple[int, bool, bytes | None, int]:
+    """Where the message of a batch at `at` ends, whether it is marked as compacted out, its
+    partition key, and the size of its value, -1 for none.
+    """
+    _, end, about = _one_of_batch(payload, at)
+    size = about.get(_ONE_SIZE, 0)
+    key = _partition_key_of(about, _ONE_KEY)
+    value_size = -1 if about.get(_ONE_NULL_VALUE) else size
+    return end + size, bool(about.get(_ONE_GONE)), key, value_size
+
+
+def _one_of_batch(payload: bytes, at: int) -> tuple[int, int, Fields]:
+    """Where the metadata of the message at `at` begin and end, and their fields."""
+    if at + 4 > len(payload):
+        raise Corrupted("a batch has fewer messages than it says")
+    begin = at + 4
+    end = begin + _SIZE.unpack_from(payload, at)[0]
+    about = _fields(payload, begin, end, _ONE_PROPERTIES, _ONE_NUMBERS)
+    if not begin <= end <= end + about.get(_ONE_SIZE, 0) <= len(payload):
+        raise Corrupted("a message is longer than its batch")
+    return begin, end, about
 
 
 def remaining_places(tail: bytes) -> list[int]:
@@ -278,46 +252,13 @@ def remaining_places(tail: bytes) -> list[int]:
     except Corrupted:
         return []
     return [
-        _varint(metadata, begin + len(_REMAINING_TAG), end)[0]
+        varint_at(metadata, begin + len(_REMAINING_TAG), end)[0]
         for number, begin, end in _each_field(metadata)
         if number == _REMAINING_PLACES
     ]
 
 
 _REMAINING_TAG: Final = b"\xf8\x01"
-_COMPACTED_OUT: Final = b"\x00\x00\x00\x04\x18\x00\x20\x01"
-"""A message of a batch that is marked as compacted out, and has no value."""
-
-
-def _usual_key(payload: bytes, at: int) -> tuple[bytes, int, int] | None:
-    """The key of the message of a batch at `at`, the size of its value, and where it ends, if it
-    is as clients write most: a key of less than 128 bytes, a value, its time or sequence id.
-    """
-    after = at + 6
-    if payload[at : at + 3] != b"\0\0\0" or payload[at + 4 : at + 5] != b"\x12":
-        return None
-    try:
-        end = at + 4 + payload[at + 3]
-        key_end = after + payload[after - 1]
-        size, behind = payload[key_end + 1], key_end + 2
-        if payload[after - 1] > 127 or payload[key_end] != 0x18 or not size:
-            return None
-        if size > 127:
-            size, behind = _varint(payload, key_end + 1, end)
-        while behind < end:
-            if payload[behind] not in _TIME_OR_SEQUENCE:
-                return None
-            behind += 2
-            while payload[behind - 1] > 127:
-                behind += 1
-    except (IndexError, Corrupted):
-        return None
-    if behind != end or end + size > len(payload):
-        return None
-    return payload[after:key_end], size, end + size
-
-
-_TIME_OR_SEQUENCE: Final = (_ONE_EVENT_TIME << 3, _ONE_SEQUENCE_ID << 3)
 
 
 def _without_fields(data: bytes, left_out: frozenset[int]) -> bytes:
@@ -332,12 +273,12 @@ def _each_field(data: bytes) -> Iterator[tuple[int, int, int]]:
     at = 0
     while at < len(data):
         begin = at
-        tag, at = _varint(data, at, len(data))
+        tag, at = varint_at(data, at, len(data))
         kind = tag & 7
         if kind == 0:
-            _, at = _varint(data, at, len(data))
+            _, at = varint_at(data, at, len(data))
         elif kind == 2:
-            size, at = _varint(data, at, len(data))
+            size, at = varint_at(data, at, len(data))
             at += size
         else:
             at += 8 if kind == 1 else 4
@@ -380,14 +321,14 @@ def _fields(data: bytes, at: int, end: int, repeated: int, numbers: frozenset[in
     if end > len(data):
         raise Corrupted("a field is longer than its message")
     while at < end:
-        tag, at = _varint(data, at, end)
+        tag, at = varint_at(data, at, end)
         kind, number = tag & 7, tag >> 3
         if kind == 0:
-            value, at = _varint(data, at, end)
+            value, at = varint_at(data, at, end)
             if number in numbers:
                 found[number] = value - (1 << 64) if value >> 63 else value
         elif kind == 2:
-            size, at = _varint(data, at, end)
+            size, at = varint_at(data, at, end)
             if at + size > end:
                 raise Corrupted("a field is longer than its message")
             if number in numbers:
@@ -404,7 +345,8 @@ def _fields(data: bytes, at: int, end: int, repeated: int, numbers: frozenset[in
     return found
 
 
-def _varint(data: bytes, at: int, end: int) -> tuple[int, int]:
+def varint_at(data: bytes, at: int, end: int) -> tuple[int, int]:
+    """The number at `at`, of the 64 lowest bits, and where it ends."""
     if at >= end:
         raise Corrupted("a field is cut off")
     low = data[at]

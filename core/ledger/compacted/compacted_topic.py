@@ -116,15 +116,25 @@ class CompactedTopic:
 
     # -- replacing ----------------------------------------------------------------------------
 
-    async def replace(self, new: CompactedLedger | None) -> None:
-        """Have the topic read another one from now on; None: none at all."""
-        freed = await self._ledger.ledgers.set_compacted(new)
-        if freed < 0:
+    async def replace(self, new: CompactedLedger, former: CompactedLedger | None) -> None:
+        """Have the topic read another one from now on, which was made of the former one: `Conflict`
+        if that is not the compacted ledger any more.
+        """
+        await self._ledger.ledgers.set_compacted(new, former)
+        await self._retire(former)
+
+    async def forget(self) -> None:
+        """Have the topic as if it had never been compacted."""
+        await self._retire(await self._ledger.ledgers.forget_compacted())
+
+    async def _retire(self, former: CompactedLedger | None) -> None:
+        """Delete one that nothing names any more, when nobody reads it."""
+        if former is None or former.ledger_id < 0:
             return
-        if freed in self._open:
-            self._retired.add(freed)
+        if former.ledger_id in self._open:
+            self._retired.add(former.ledger_id)
         else:
-            await self._delete(freed)
+            await self._delete(former.ledger_id)
 
     async def _delete(self, ledger_id: int) -> None:
         if not self._ledger.fenced:

@@ -28,7 +28,7 @@ import trio
 from msgspec import structs
 
 from magnetar.core.cluster.owned_record import OwnedRecord
-from magnetar.core.kernel.errors import Fenced, StorageFailed
+from magnetar.core.kernel.errors import Conflict, Fenced, StorageFailed
 from magnetar.core.ledger.log import ledger_list_record, recovery
 from magnetar.core.ledger.log.chain import NOWHERE, Chain, Position, Segment
 from magnetar.core.ledger.log.change_notice import ChangeNotice
@@ -352,28 +352,40 @@ class LedgerList:
             self.doomed -= gone
             return frozenset(gone)
 
-    async def set_compacted(self, new: CompactedLedger | None) -> int:
-        """Put a ledger, noted as to be deleted so far, in the place of the compacted ledger; None
-        removes that. Returns the former one, -1 for none, which is noted instead.
+    async def set_compacted(self, new: CompactedLedger, former: CompactedLedger | None) -> None:
+        """Put a ledger, noted as to be deleted so far, in the place of the compacted ledger, which
+        is noted instead; `Conflict` if that is not `former` any more.
+        """
+        async with self._lock:
+            contents = self._contents()
+            if ledger_list_record.compacted_of(contents.properties) != former:
+                raise Conflict("another compacted ledger is named meanwhile")
+            properties = {**contents.properties, COMPACTED: new.text}
+            doomed = _with_doomed(contents.doomed, former) - {new.ledger_id}
+            await self._store(structs.replace(contents, properties=properties, doomed=doomed))
+
+    async def forget_compacted(self) -> CompactedLedger | None:
+        """Name no compacted ledger any more; returns the former one, which is noted as to be
+        deleted.
         """
         async with self._lock:
             contents = self._contents()
             former = ledger_list_record.compacted_of(contents.properties)
+            if former is None:
+                return None
             properties = {**contents.properties}
-            properties.pop(COMPACTED, None)
-            doomed = contents.doomed
-            if new is not None:
-                properties[COMPACTED] = new.text
-                doomed -= {new.ledger_id}
-            freed = former.ledger_id if former is not None else -1
-            if freed >= 0:
-                doomed |= {freed}
+            del properties[COMPACTED]
+            doomed = _with_doomed(contents.doomed, former)
             await self._store(structs.replace(contents, properties=properties, doomed=doomed))
-            return freed
+            return former
 
     def _unnamed(self, gone: Iterable[Segment]) -> set[int]:
         """The ledgers that held these, and hold nothing that is still in the list."""
         return {one.stored_in for one in gone} - {one.stored_in for one in self.chain.segments}
+
+
+def _with_doomed(doomed: frozenset[int], ledger: CompactedLedger | None) -> frozenset[int]:
+    return doomed if ledger is None or ledger.ledger_id < 0 else doomed | {ledger.ledger_id}
 
 
 def _end_of(segment: Segment) -> Position:

@@ -20,8 +20,10 @@ ROOT = Path(__file__).resolve().parents[3]
 TWIN_TESTS = (
     "core/link/tests/test_sockets.py",
     "core/link/tests/test_large_frame.py",
+    "core/compaction/tests/test_key_index.py",
     "core/entry/tests/test_header.py",
     "core/entry/kafka/tests/test_form.py",
+    "core/entry/pulsar/tests/test_batches.py",
     "core/entry/tests/test_stamps.py",
     "bookie/format/tests/test_records.py",
     "bookie/format/tests/test_entries.py",

@@ -119,7 +119,7 @@ async def _forget_compaction(request: AdminRequest) -> None:
         raise NotAllowed("the topic is being compacted")
     for topic in topics:
         check_changeable(topic.name)
-        await topic.compacted.replace(None)
+        await topic.compacted.forget()
         if SUBSCRIPTION in topic.subscriptions:  # it was another broker's
             await topic.unsubscribe(SUBSCRIPTION, force=True)
 

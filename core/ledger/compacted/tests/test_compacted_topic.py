@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from magnetar.core.kernel.completion import Completion
-from magnetar.core.kernel.errors import Corrupted
+from magnetar.core.kernel.errors import Conflict, Corrupted
 from magnetar.core.ledger.compacted.compacted_topic import (
     CompactedTopic,
     CompactionProgress,
@@ -43,7 +43,7 @@ async def test_what_is_named_is_read() -> None:
         ledger, topic = await opened(made)
         assert (topic.current, topic.horizon) == (None, START)
         new = await written(ledger, (3, 1), (3, 2), (5, 0))
-        await topic.replace(new)
+        await topic.replace(new, None)
         assert (topic.current, topic.horizon) == (new, (5, 0))
         reader = topic.use(new)
         block = await reader.block((3, 2), 1000)
@@ -59,7 +59,7 @@ async def test_one_without_entries() -> None:
     async with bench() as made:
         _, topic = await opened(made)
         empty = CompactedLedger(-1, 0, 0, (4, 4), 5, 1)
-        await topic.replace(empty)
+        await topic.replace(empty, None)
         reader, other = topic.use(empty), topic.use(empty)
         assert await reader.block(START, 100) == ([], [], True)
         assert await reader.last() is None
@@ -72,10 +72,14 @@ async def test_a_former_one_stays_while_it_is_read() -> None:
     async with bench() as made:
         ledger, topic = await opened(made)
         former, new = await written(ledger, (1, 0)), await written(ledger, (1, 0), (2, 0))
-        await topic.replace(former)
+        await topic.replace(former, None)
         one, other = topic.use(former), topic.use(former)
         assert one is other
-        await topic.replace(new)
+        for wrong in (None, new):
+            with pytest.raises(Conflict):
+                await topic.replace(new, wrong)
+        assert topic.current == former
+        await topic.replace(new, former)
         assert (await one.block(START, 100)).positions == [(1, 0)]
         topic.leave(one)
         await settled()
@@ -90,9 +94,9 @@ async def test_the_next_owner_deletes_what_was_still_read() -> None:
     async with bench() as made:
         ledger, topic = await opened(made)
         former = await written(ledger, (1, 0))
-        await topic.replace(former)
+        await topic.replace(former, None)
         topic.use(former)
-        await topic.replace(None)
+        await topic.forget()
         assert topic.current is None
         assert former.ledger_id in made.ledgers.ledgers
         await opened(made)

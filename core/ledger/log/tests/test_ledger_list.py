@@ -82,7 +82,7 @@ CHANGES: dict[str, Change] = {
     "remove": lambda of: of.remove([0, 1]),
     "begin at": lambda of: of.begin_at(5, (1, 1), lambda: 0),
     "doom": lambda of: of.doom(98),
-    "compacted": lambda of: of.set_compacted(CompactedLedger(99, 1, 2, (1, 2), 7, 3)),
+    "compacted": lambda of: of.set_compacted(CompactedLedger(99, 1, 2, (1, 2), 7, 3), None),
     "replace": lambda of: of.replace({0: None, 1: Segment(1, 4, 2)}, 8, lambda: 0, replaced),
 }
 each_change = pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
