@@ -34,7 +34,7 @@ OPENED = [
 ]
 
 
-def configuration(port: int, http_port: int, synced: bool) -> str:
+def configuration(port: int, http_port: int, synced: bool, transactions: bool) -> str:
     """The lines of broker.conf that differ from the defaults in the code."""
     return "\n".join(
         [
@@ -55,6 +55,7 @@ def configuration(port: int, http_port: int, synced: bool) -> str:
             "diskUsageThreshold=0.99",
             "diskUsageWarnThreshold=0.98",
             "brokerDeleteInactiveTopicsEnabled=false",
+            f"transactionCoordinatorEnabled={'true' if transactions else 'false'}",
             "",
         ]
     )
@@ -77,7 +78,10 @@ class Pulsar:
 
     metrics_port = None
 
-    def __init__(self, directory: Path, synced: bool, heap: str = "Z") -> None:
+    def __init__(
+        self, directory: Path, synced: bool, heap: str = "Z", *, transactions: bool = False
+    ) -> None:
+        """`transactions` are off in its own configuration, and cost every message something."""
         self.name = f"pulsar {heap}" + ("" if synced else " not synced")
         self.warmup_seconds = WARMUP_SECONDS
         self.directory = directory
@@ -87,7 +91,8 @@ class Pulsar:
         self.http_port = free_port()
         self.jvm = jvm.Jvm(directory)
         self.conf = directory / "broker.conf"
-        self.conf.write_text(configuration(self.broker_port, self.http_port, synced))
+        told = configuration(self.broker_port, self.http_port, synced, transactions)
+        self.conf.write_text(told)
 
     @property
     def pid(self) -> int:

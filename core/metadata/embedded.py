@@ -24,7 +24,7 @@ import os
 import queue
 import sqlite3
 import threading
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -62,8 +62,13 @@ _PASSING: Final[dict[int, Callable[[], StorageFailed]]] = {
 """SQLite's errors that leave everything unchanged and may be temporary."""
 _FULL: Final = (errno.ENOSPC, errno.EDQUOT)
 
-Work = Callable[[sqlite3.Connection], tuple[int, Change | None]]
-"""Runs in the thread: checks a condition, and returns the answer and the change."""
+VERSIONS_MAX: Final = 10_000
+"""Paths whose versions are in memory."""
+
+Versions = Mapping[str, int]
+Work = Callable[[sqlite3.Connection, Versions], tuple[int, Change | None]]
+"""Runs in the thread: checks a condition, and returns the answer and the change. It gets the
+versions of some paths, too."""
 
 
 class Write:
@@ -100,6 +105,10 @@ class EmbeddedMetadata:
         self._closed = False
         self._ended = trio.Event()
         self._broken: StorageFailed | None = None
+        self._versions: dict[str, int] = {}
+        """Of paths written last, so that a record which is written again and again costs one
+        statement less each time: the thread hands the interpreter over with each of them. The
+        thread's own."""
         self._thread = threading.Thread(target=self._serve, name="metadata-writer", daemon=True)
         self._thread.start()
 
@@ -255,17 +264,30 @@ class EmbeddedMetadata:
         changed: list[Change] = []
         for write in group:
             try:
-                write.result, change = write.work(self._writer)
+                write.result, change = write.work(self._writer, self._versions)
             except BrokerError as refusal:
                 write.error = refusal
                 continue
             if change is not None:
                 changes.apply(self._writer, (change,))
                 changed.append(change)
+                self._note(change)
         return changed
+
+    def _note(self, change: Change) -> None:
+        """Know the version of a path that is written, for as long as few others are."""
+        if isinstance(change, Count):
+            return
+        versions = self._versions
+        versions.pop(change.path, None)
+        if isinstance(change, Put):
+            versions[change.path] = change.version
+            if len(versions) > VERSIONS_MAX:
+                del versions[next(iter(versions))]
 
     def _judged(self, error: Exception, *, logged: bool) -> StorageFailed:
         """Undo the group. After a temporary error writing goes on; any other ends it."""
+        self._versions.clear()
         passing = _PASSING.get(getattr(error, "sqlite_errorcode", 0) & 0xFF)
         if isinstance(error, OSError) and error.errno in _FULL:
             passing = _PASSING[sqlite3.SQLITE_FULL]
@@ -366,15 +388,23 @@ def _check(path: str) -> None:
     path.encode()
 
 
-def _version(connection: sqlite3.Connection, path: str) -> int:
+def _version(connection: sqlite3.Connection, versions: Versions, path: str) -> int:
+    known = versions.get(path)
+    if known is not None:
+        return known
     row = connection.execute(schema.GET_VERSION, (path,)).fetchone()
     return ABSENT if row is None else int(row[0])
 
 
 def _put(
-    path: str, value: bytes, expected: int, lease: bool, connection: sqlite3.Connection
+    path: str,
+    value: bytes,
+    expected: int,
+    lease: bool,
+    connection: sqlite3.Connection,
+    versions: Versions,
 ) -> tuple[int, Change]:
-    version = _version(connection, path)
+    version = _version(connection, versions, path)
     if expected != version:
         if expected == ABSENT:
             raise AlreadyExists(f"{path} exists")
@@ -382,8 +412,10 @@ def _put(
     return version + 1, Put(path, value, version + 1, lease)
 
 
-def _delete(path: str, expected: int, connection: sqlite3.Connection) -> tuple[int, Change]:
-    version = _version(connection, path)
+def _delete(
+    path: str, expected: int, connection: sqlite3.Connection, versions: Versions
+) -> tuple[int, Change]:
+    version = _version(connection, versions, path)
     if version == ABSENT:
         raise NotFound(f"{path} does not exist")
     if expected != version:
@@ -396,14 +428,14 @@ def _counted(connection: sqlite3.Connection, path: str) -> int:
     return 0 if row is None else int(row[0])
 
 
-def _reserve(path: str, connection: sqlite3.Connection) -> tuple[int, Change]:
+def _reserve(path: str, connection: sqlite3.Connection, _: Versions) -> tuple[int, Change]:
     """Reserve numbers of a counter; the answer is the first of them."""
     limit = _counted(connection, path) + schema.NUMBERS_RESERVED
     return limit, Count(path, limit)
 
 
 def _give_back(
-    path: str, number: int, limit: int, connection: sqlite3.Connection
+    path: str, number: int, limit: int, connection: sqlite3.Connection, _: Versions
 ) -> tuple[int, Change | None]:
     """Return the numbers `number`..`limit`, if they were the last to be reserved.
 

@@ -112,7 +112,17 @@ class TopicHost(Protocol):
 class TransactionSlot:
     """A transactional id, and its transaction if there is one."""
 
-    __slots__ = ("lock", "logs", "lost", "name", "over", "record", "rest", "transaction")
+    __slots__ = (
+        "lock",
+        "logs",
+        "lost",
+        "name",
+        "over",
+        "participants",
+        "record",
+        "rest",
+        "transaction",
+    )
 
     def __init__(self, name: str, record: OwnedRecord[Transaction]) -> None:
         self.name = name
@@ -120,6 +130,8 @@ class TransactionSlot:
         self.transaction: Transaction | None = None
         """The record's value; looked up for each batch."""
         self.logs: frozenset[str] = frozenset()
+        self.participants: frozenset[str] = frozenset()
+        """The transaction's, to be looked up in."""
         self.over = False
         """Everything has the outcome, and there is no transaction any more: only its record is left
         to be deleted."""
@@ -195,6 +207,16 @@ class TransactionCoordinator:
     def find(self, name: str) -> Transaction | None:
         slot = self._slots.get(name)
         return slot.transaction if slot is not None else None
+
+    def has_log(self, name: str, log: str) -> bool:
+        """Whether a transaction includes the log. Plain call."""
+        slot = self._slots.get(name)
+        return slot is not None and log in slot.logs
+
+    def has_participant(self, name: str, participant: str) -> bool:
+        """The same for a participant."""
+        slot = self._slots.get(name)
+        return slot is not None and participant in slot.participants
 
     def of_writer(self, writer: int) -> Transaction | None:
         """The transaction of a producer id. Plain call, for each batch."""
@@ -291,10 +313,11 @@ class TransactionCoordinator:
         if before is not None:
             self._forget_writer(before.writer, slot)
             self.names_bytes -= before.names_bytes()
-        slot.logs = frozenset()
+        slot.logs = slot.participants = frozenset()
         if slot.transaction is not None:
             self.names_bytes += slot.transaction.names_bytes()
             slot.logs = frozenset(slot.transaction.logs)
+            slot.participants = frozenset(slot.transaction.participants)
             self._writers[slot.transaction.writer] = slot
 
     def _lost(self, slot: TransactionSlot) -> NotCoordinator:

@@ -39,11 +39,13 @@ Only who began a transaction may use it, and superusers. Somebody else's is not 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import suppress
 from typing import Final
 from urllib.parse import quote, unquote
 
 import msgspec
 import trio
+from msgspec import Struct
 
 from magnetar.core.entry.form import TransactionalForm
 from magnetar.core.kernel.errors import (
@@ -96,6 +98,21 @@ Owns = Callable[[str], bool]
 """Whether the caller may use a transaction of that owner."""
 
 
+class Addition(Struct, eq=False):
+    """What a client adds to a transaction; two that say the same are two."""
+
+    logs: list[str]
+    participants: list[str]
+    spellings: dict[str, str]
+
+    def joined(self, other: Addition) -> Addition:
+        return Addition(
+            [*self.logs, *other.logs],
+            [*self.participants, *other.participants],
+            {**self.spellings, **other.spellings},
+        )
+
+
 class TopicTransactions:
     """See the module's docstring."""
 
@@ -105,6 +122,8 @@ class TopicTransactions:
         self._coordinator = TransactionCoordinator(broker, RECORDS, form, nothing_pending, kind)
         self._numbers: Iterator[int] = iter(())
         self._reserving = trio.Lock()
+        self._additions: dict[str, list[Addition]] = {}
+        """That wait for their turns, by the name of the transaction."""
 
     async def open(self) -> None:
         """Load the transactions that this broker coordinates, and carry out decisions."""
@@ -131,20 +150,21 @@ class TopicTransactions:
 
     def check_publish(self, key: TransactionId, topic: TopicName, owns: Owns) -> None:
         """Raise unless messages of the transaction may be published to the topic. Plain call."""
-        found = self._ongoing(key, owns)
-        if topic.full not in found.logs:
+        self._check_ongoing(key, owns)
+        if not self._coordinator.has_log(_name(key), topic.full):
             raise NotAllowed(f"topic {topic} is in no transaction {_shown(key)}")
 
     def check_acknowledge(
         self, key: TransactionId, topic: TopicName, subscription: str, owns: Owns
     ) -> None:
         """Raise unless messages may be acknowledged in it. Plain call."""
-        found = self._ongoing(key, owns)
-        if _participant(topic, subscription) not in found.participants:
+        self._check_ongoing(key, owns)
+        participant = _participant(topic, subscription)
+        if not self._coordinator.has_participant(_name(key), participant):
             raise NotAllowed(f"subscription {subscription} is in no transaction {_shown(key)}")
 
-    def _ongoing(self, key: TransactionId, owns: Owns) -> Transaction:
-        return _usable(key, self.find(key), owns)
+    def _check_ongoing(self, key: TransactionId, owns: Owns) -> None:
+        _usable(key, self.find(key), owns)
 
     # -- changes --------------------------------------------------------------------------------
 
@@ -186,7 +206,7 @@ class TopicTransactions:
         for name in names.values():
             await self._prepare(name)
         logs = [name.full for name in names.values()]
-        await self._extend(key, owns, logs, [], _spelled(names))
+        await self._extend(key, owns, Addition(logs, [], _spelled(names)))
 
     async def _prepare(self, name: TopicName) -> None:
         """Have the log note that it has transactions, before the first entry of one."""
@@ -204,34 +224,55 @@ class TopicTransactions:
         check_count(len(subscriptions))
         names = {text: TopicName.parse(text) for text, _ in subscriptions}
         participants = [_participant(names[text], name) for text, name in subscriptions]
-        await self._extend(key, owns, [], participants, _spelled(names))
+        await self._extend(key, owns, Addition([], participants, _spelled(names)))
 
-    async def _extend(
-        self,
-        key: TransactionId,
-        owns: Owns,
-        logs: list[str],
-        participants: list[str],
-        spellings: dict[str, str],
-    ) -> None:
-        coordinator = self._coordinator
-        async with coordinator.alone_with(_name(key), settled=False) as slot:
-            found = _usable(key, slot.transaction, owns)
-            if slot.logs.issuperset(logs) and set(found.participants).issuperset(participants):
-                return
-            size = len(found.logs) + len(found.participants) + len(logs) + len(participants)
-            check_count(size)
-            before = found.logs, found.participants, found.spellings
-            if _stored_bytes(*before, logs, participants, spellings) > NAMES_BYTES_MAX:
-                raise NotAllowed(
-                    "the topics and subscriptions of the transaction have too long names"
+    async def _extend(self, key: TransactionId, owns: Owns, added: Addition) -> None:
+        """Add to a transaction. Clients ask for topics and subscriptions at the same time: whoever
+        has the turn stores what all have asked for who wait for theirs.
+        """
+        _usable(key, self.find(key), owns)
+        coordinator, name = self._coordinator, _name(key)
+        waiting = self._additions.setdefault(name, [])
+        waiting.append(added)
+        try:
+            async with coordinator.alone_with(name, settled=False) as slot:
+                if added not in waiting:
+                    return
+                found = _usable(key, slot.transaction, owns)
+                if slot.logs.issuperset(added.logs) and slot.participants.issuperset(
+                    added.participants
+                ):
+                    return
+                joined, taken = self._checked(found, added), [added]
+                for other in waiting:
+                    if other is not added:
+                        with suppress(NotAllowed, Overloaded):  # it hears that in its own turn
+                            joined = self._checked(found, joined.joined(other))
+                            taken.append(other)
+                await coordinator.extend(
+                    slot,
+                    logs=joined.logs,
+                    participants=joined.participants,
+                    spellings=joined.spellings,
                 )
-            more = sum(map(bytes_of_names, (logs, participants, spellings, spellings.values())))
-            if coordinator.names_bytes + more > ALL_NAMES_BYTES_MAX:
-                raise Overloaded("open transactions have too many topics and subscriptions")
-            await coordinator.extend(
-                slot, logs=logs, participants=participants, spellings=spellings
-            )
+                waiting[:] = [each for each in waiting if each not in taken]
+        finally:
+            if added in waiting:
+                waiting.remove(added)
+            if not waiting and self._additions.get(name) is waiting:
+                del self._additions[name]
+
+    def _checked(self, found: Transaction, added: Addition) -> Addition:
+        """The addition, if the transaction may have it; else raises."""
+        logs, participants, spellings = added.logs, added.participants, added.spellings
+        check_count(len(found.logs) + len(found.participants) + len(logs) + len(participants))
+        before = found.logs, found.participants, found.spellings
+        if _stored_bytes(*before, logs, participants, spellings) > NAMES_BYTES_MAX:
+            raise NotAllowed("the topics and subscriptions of the transaction have too long names")
+        more = sum(map(bytes_of_names, (logs, participants, spellings, spellings.values())))
+        if self._coordinator.names_bytes + more > ALL_NAMES_BYTES_MAX:
+            raise Overloaded("open transactions have too many topics and subscriptions")
+        return added
 
     async def end(self, key: TransactionId, owns: Owns, *, commit: bool) -> None:
         """Commit or abort; returns when every topic and subscription has the outcome.

@@ -82,6 +82,9 @@ class Acks(Struct, frozen=True, gc=False):
     validation_error: int | None = None
     """The `ValidationError` for which the client discards the message."""
     properties: Mapping[str, int] | None = None
+    joined: list[tuple[int, int, int]] = []
+    """(request id, ledger, entry) of commands of one transaction that are joined here, each with an
+    answer of its own; `ranges` has their entries, and `request_id` is None."""
 
 
 class Flow(Struct, frozen=True, gc=False):

@@ -16,6 +16,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from magnetar.core.kernel.errors import BrokerError
+from magnetar.core.kernel.varints import varint
 from magnetar.wire.pulsar import commands_pb2 as pb
 from magnetar.wire.pulsar import events
 from magnetar.wire.pulsar.errors import code_of
@@ -28,6 +29,14 @@ Type = pb.BaseCommand.Type
 FIELDS: Final[Mapping[int, str]] = {
     number: field.name for number, field in pb.BaseCommand.DESCRIPTOR.fields_by_number.items()
 }
+
+
+ACK_RESPONSE_HEAD: Final = b"\x08%b%b" % (
+    varint(Type.ACK_RESPONSE),
+    varint(Type.ACK_RESPONSE << 3 | 2),
+)
+"""The type, and the tag of the field with the command."""
+REQUEST_ID_OF_ACK_RESPONSE: Final = b"\x30"
 
 
 def frame(kind: pb.BaseCommand.Type, command: Any) -> bytes:
@@ -263,6 +272,19 @@ def ack_response(
         reply.error = code_of(refusal)
         reply.message = str(refusal) or type(refusal).__name__
     return frame(Type.ACK_RESPONSE, reply)
+
+
+def ack_responses(consumer_id: int, request_ids: Iterable[int], txn: events.Txn) -> bytes:
+    """Many at once: acknowledged in a transaction. Written by hand, but for what is in each."""
+    reply = pb.CommandAckResponse(
+        consumer_id=consumer_id, txnid_most_bits=txn[0], txnid_least_bits=txn[1]
+    )
+    same = reply.SerializeToString() + REQUEST_ID_OF_ACK_RESPONSE
+    pieces = []
+    for request_id in request_ids:
+        inner = same + varint(request_id)
+        pieces.append(command_frame(ACK_RESPONSE_HEAD + varint(len(inner)) + inner))
+    return b"".join(pieces)
 
 
 def active_consumer_change(consumer_id: int, is_active: bool) -> bytes:

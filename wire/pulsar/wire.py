@@ -119,6 +119,8 @@ class PulsarWire:
             parse = self._hot.get(data[offset + 8 : offset + 11])
             if parse is not None:
                 behind, event = parse(data, offset, self._limits)
+                if event is None and parse is hot.parse_acks:
+                    behind, event = hot.parse_acks_in_transaction(data, offset, self._limits)
                 if event is not None:
                     self._events.append(event)
                     offset = behind

@@ -9,9 +9,14 @@ import pytest
 import trio
 import trio.testing
 
-from magnetar.core.kernel.errors import BadVersion, StorageFailed, StorageFull
-from magnetar.core.metadata import end_mark, schema
-from magnetar.core.metadata.embedded import CHILDREN_PER_REST, VALUES_PER_REST, open_embedded
+from magnetar.core.kernel.errors import BadVersion, NotFound, StorageFailed, StorageFull
+from magnetar.core.metadata import embedded, end_mark, schema
+from magnetar.core.metadata.embedded import (
+    CHILDREN_PER_REST,
+    VALUES_PER_REST,
+    Versions,
+    open_embedded,
+)
 from magnetar.core.metadata.history import Names
 from magnetar.core.metadata.schema import NUMBERS_RESERVED
 from magnetar.core.ports.metadata_store import ABSENT, Versioned
@@ -283,7 +288,7 @@ async def test_who_holds_the_file_for_long_fails_what_comes_meanwhile(
 
 
 async def test_a_mistake_of_ours_leaves_nobody_waiting(path: Path) -> None:
-    def mistake(connection: sqlite3.Connection) -> tuple[int, None]:
+    def mistake(connection: sqlite3.Connection, _: Versions) -> tuple[int, None]:
         connection.execute("DELETE FROM node")
         raise AssertionError("a mistake of ours")
 
@@ -295,6 +300,24 @@ async def test_a_mistake_of_ours_leaves_nobody_waiting(path: Path) -> None:
             with pytest.raises(StorageFailed, match="any more"):
                 await store.put("/a", b"2", 0)
         assert await store.get("/a") == Versioned(b"1", 0)
+
+
+async def test_versions_are_known_of_few_paths(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And the same for all: what is written over, deleted, created again, and forgotten."""
+    monkeypatch.setattr(embedded, "VERSIONS_MAX", 2)
+    async with open_embedded(path) as store:
+        for name in "abcd":
+            assert await store.put(f"/{name}", b"0", ABSENT) == 0
+            assert await store.put(f"/{name}", b"1", 0) == 1
+        assert set(store._versions) == {"/c", "/d"}
+        for name in "abcd":
+            with pytest.raises(BadVersion):
+                await store.put(f"/{name}", b"2", 0)
+            await store.delete(f"/{name}", 1)
+            with pytest.raises(NotFound):
+                await store.delete(f"/{name}", 1)
+            assert await store.put(f"/{name}", b"3", ABSENT) == 0
+        assert len(store._versions) == 2
 
 
 WRITER = """

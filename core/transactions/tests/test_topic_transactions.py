@@ -193,6 +193,47 @@ async def test_there_are_limits(monkeypatch: pytest.MonkeyPatch) -> None:
         await transactions.begin(0, 1000, "")
 
 
+async def test_what_is_added_at_once_is_stored_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Clients ask for a topic and a subscription at the same time; each has an answer of its own,
+    and what one may not have the others may.
+    """
+    monkeypatch.setattr(topic_transactions, "NAMES_MAX", 3)
+    stores = Stores()
+    async with running(stores) as broker:
+        transactions = TopicTransactions(broker, form)
+        key = await transactions.begin(0, 60_000, "me")
+        path = f"{topic_transactions.RECORDS}/{key[0]}.{key[1]}"
+        outcomes: dict[str, object] = {}
+
+        async def add(name: str, *topics: str) -> None:
+            try:
+                if topics:
+                    await transactions.add_topics(key, topics, everybody)
+                else:
+                    await transactions.add_subscriptions(key, [(SOURCE.full, name)], everybody)
+            except NotAllowed as error:
+                outcomes[name] = error
+            else:
+                outcomes[name] = True
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(add, "s")
+            nursery.start_soon(add, "many", *(f"t{number}" for number in range(3)))
+            nursery.start_soon(add, "target", TARGET.full)
+            nursery.start_soon(add, "t")
+        assert {name for name, found in outcomes.items() if found is True} == {"s", "t", "target"}
+        assert isinstance(outcomes["many"], NotAllowed)
+        found = transactions.find(key)
+        assert found is not None
+        assert (len(found.participants), found.logs) == (2, (TARGET.full,))
+        stored = await broker.metadata.get(path)
+        assert stored is not None
+        assert stored.version < 3, "four requests, and the beginning"
+        assert not transactions._additions
+        for name in ("s", "t"):
+            transactions.check_acknowledge(key, SOURCE, name, everybody)
+
+
 async def test_names_are_bounded_for_all_together(monkeypatch: pytest.MonkeyPatch) -> None:
     """Thousands of names of 4 KB in each of 50,000 transactions would be a terabyte."""
     long = "persistent://public/default/" + "t" * 3_970

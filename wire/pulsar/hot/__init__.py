@@ -24,6 +24,7 @@ from magnetar.wire.pulsar.hot import messages as _messages
 from magnetar.wire.pulsar.hot import receipts as _receipts
 from magnetar.wire.pulsar.hot import sends as _sends
 from magnetar.wire.pulsar.hot.acks import ACK_HEAD, FLOW_HEAD, parse_flow
+from magnetar.wire.pulsar.hot.acks_in_transaction import parse_acks_in_transaction
 from magnetar.wire.pulsar.hot.contents import malformed
 from magnetar.wire.pulsar.hot.messages import Suffix, suffix_of
 from magnetar.wire.pulsar.hot.receipts import receipts_without_id
@@ -48,6 +49,7 @@ __all__ = [
     "malformed",
     "messages",
     "parse_acks",
+    "parse_acks_in_transaction",
     "parse_flow",
     "parse_sends",
     "receipts",

@@ -40,7 +40,7 @@ class _Head(NamedTuple):
 
 def parse_acks(data: bytes, offset: int, limits: FrameLimits) -> tuple[int, Acks | None]:
     """The ACK at `offset`, joined with following ones that differ only in their one entry id."""
-    head = _read_head(data, offset, limits.frame_bytes_max)
+    head = read_head(data, offset, limits.frame_bytes_max)
     if head is None:
         return offset, None
     consumer_id, cumulative, ids_at, end = head
@@ -58,7 +58,7 @@ def parse_acks(data: bytes, offset: int, limits: FrameLimits) -> tuple[int, Acks
     return end, acks
 
 
-def _read_head(data: bytes, offset: int, frame_bytes_max: int) -> _Head | None:
+def read_head(data: bytes, offset: int, frame_bytes_max: int) -> _Head | None:
     size_of_data = len(data)
     if size_of_data < offset + 16 or data[offset + 8 : offset + 11] != ACK_HEAD:
         return None
@@ -88,7 +88,7 @@ def _take_ids(data: bytes, at: int, end: int, ranges: Ranges, limit: int) -> int
             break
         ledger, entry = number_at(data, at + 3, ledger_end), number_at(data, entry_at, behind)
         if limit == 1 or not data.startswith(data[at:entry_at], behind):
-            _join(ranges, ledger, entry, entry)
+            join(ranges, ledger, entry, entry)
             at = behind
         else:
             at = _take_alike_ids(data, (at, entry_at, behind), end, ledger, entry, ranges)
@@ -104,17 +104,17 @@ def _take_alike_ids(
     limit = (end - at) // stride
     alike = _count_consecutive(data, first, entry, limit)
     if alike >= min(limit, CONSECUTIVE_IDS_MIN):
-        _join(ranges, ledger, entry, entry + alike - 1)
+        join(ranges, ledger, entry, entry + alike - 1)
         return at + alike * stride
     entries = _entries_alike(data, first, limit)
     entries.sort()
     begin = last = entries[0]
     for number in entries:
         if number > last + 1:
-            _join(ranges, ledger, begin, last)
+            join(ranges, ledger, begin, last)
             begin = number
         last = number
-    _join(ranges, ledger, begin, last)
+    join(ranges, ledger, begin, last)
     return at + len(entries) * stride
 
 
@@ -171,7 +171,7 @@ def _count_consecutive(data: bytes, first: tuple[int, int, int], entry: int, lim
     return taken
 
 
-def _join(ranges: Ranges, ledger: int, first: int, last: int) -> None:
+def join(ranges: Ranges, ledger: int, first: int, last: int) -> None:
     if ranges and ranges[-1][0] == ledger and ranges[-1][2] == first - 1:
         ranges[-1] = (ledger, ranges[-1][1], last)
     else:
@@ -191,7 +191,7 @@ def _take_single_acks(data: bytes, offset: int, ids_at: int, end: int, ranges: R
         if varint_end(data, start, min(end, len(data))) != end:
             break
         entry = number_at(data, start, end)
-        _join(ranges, ledger, entry, entry)
+        join(ranges, ledger, entry, entry)
         offset = end
     return offset
 

@@ -106,7 +106,9 @@ class PulsarSession:
             client, requests, options, clock, self._known, self.rights_changed
         )
         self._spawn = broker.spawn
-        part = TransactionParticipation(client, requests, services.transactions)
+        part = TransactionParticipation(
+            client, requests, services.transactions, options.batch_index_acks
+        )
         self.producers = ConnectionProducers(
             client, broker, requests, options.pending_messages_max, part
         )

@@ -243,7 +243,7 @@ class ConnectionConsumers:
     def on_acks(self, event: events.Acks) -> None:
         attached = self.attached.get(event.consumer_id)
         if attached is None or attached.consumer.subscription is None:
-            self._answer_ack(event, NotReady("the consumer is not attached"))
+            self.participation.answer(event, NotReady("the consumer is not attached"))
             return
         if event.txn is not None:
             self.participation.acknowledge(attached.topic.stored, attached.consumer, event)

@@ -8,6 +8,7 @@ is answered when it is stored.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -16,6 +17,7 @@ from msgspec.structs import replace
 from magnetar.core.entry.pulsar import metadata
 from magnetar.core.kernel.errors import BrokerError, NotAllowed, NotReady
 from magnetar.core.ledger.cursor.pending_acks import HELD_MAX, HeldPart
+from magnetar.core.ledger.read.tail_cache import Slice
 from magnetar.core.topic.persistent_topic import PersistentTopic
 from magnetar.core.topic.subscription.consumer import Consumer
 from magnetar.core.topic.subscription.subscription import PersistentSubscription
@@ -33,12 +35,17 @@ UNSTORED: Final = NotAllowed("a topic that stores nothing takes part in no trans
 class TransactionParticipation:
     """See the module's docstring. `transactions` is None if they are not enabled."""
 
-    __slots__ = ("_client", "_requests", "transactions")
+    __slots__ = ("_batch_index_acks", "_client", "_requests", "transactions")
 
     def __init__(
-        self, client: PulsarClient, requests: RequestQueue, transactions: TopicTransactions | None
+        self,
+        client: PulsarClient,
+        requests: RequestQueue,
+        transactions: TopicTransactions | None,
+        batch_index_acks: bool,
     ) -> None:
         self._client = client
+        self._batch_index_acks = batch_index_acks
         self._requests = requests
         self.transactions = transactions
 
@@ -77,25 +84,45 @@ class TransactionParticipation:
     def acknowledge(
         self, topic: PersistentTopic | None, consumer: Consumer, event: events.Acks
     ) -> None:
-        """Acknowledge in a transaction; the answer follows when that is stored."""
-        if self.transactions is None:
-            self._answer(event, OFF)
-            return
-        if topic is None:
-            self._answer(event, UNSTORED)
-            return
+        """Acknowledge in a transaction; the answer follows when that is stored. Of requests that
+        are joined, each is tried by itself if not all can be had.
+        """
         try:
-            if len(event.ranges) + len(event.partial) > HELD_MAX:
-                raise NotAllowed(f"a request acknowledges at most {HELD_MAX} messages")
-            self._usable(topic, consumer, event)
+            unsized = self._try(topic, consumer, event)
         except BrokerError as error:
-            self._answer(event, error)
+            if event.joined:
+                for one in parted(event):
+                    self.acknowledge(topic, consumer, one)
+                return
+            self.answer(event, error)
             return
-        parts = _sized(topic, event)
-        if parts is None:
+        if unsized:
+            assert topic is not None
             self._requests.add(partial(self._acknowledge_later, topic, consumer), event)
-        else:
-            self._hold(topic, consumer, event, parts)
+
+    def _try(self, topic: PersistentTopic | None, consumer: Consumer, event: events.Acks) -> bool:
+        """Acknowledge; True, and nothing is changed, if the size of a batch has to be read."""
+        if self.transactions is None:
+            raise OFF
+        if topic is None:
+            raise UNSTORED
+        if len(event.ranges) + len(event.partial) > HELD_MAX:
+            raise NotAllowed(f"a request acknowledges at most {HELD_MAX} messages")
+        subscription = self._usable(topic, consumer, event)
+        parts = []
+        for part in event.partial if self._takes_parts(event) else ():
+            found = None if part[3] else topic.ledger.cached(part[:2])
+            if found is None and not part[3]:
+                return True
+            parts.append(part if found is None else _sized(part, *found))
+        self._hold(subscription, consumer, event, parts)
+        return False
+
+    def _takes_parts(self, event: events.Acks) -> bool:
+        """Whether single messages of batches are acknowledged: else only all of them are, as
+        outside of transactions.
+        """
+        return self._batch_index_acks or event.cumulative
 
     def _usable(
         self, topic: PersistentTopic, consumer: Consumer, event: events.Acks
@@ -117,60 +144,50 @@ class TransactionParticipation:
         """The same, where the sizes of batches have to be read: Go does not state them."""
         parts = []
         try:
-            for ledger_id, entry_id, unacked, size in event.partial:
-                if not size:
-                    part = await topic.ledger.read((ledger_id, entry_id), 1, 1)
-                    size = max(part.messages(), unacked.bit_length())
-                parts.append((ledger_id, entry_id, unacked, size))
+            for part in event.partial:
+                found = None if part[3] else await topic.ledger.read(part[:2], 1, 1)
+                parts.append(part if found is None else _sized(part, found, 0))
+            self._hold(self._usable(topic, consumer, event), consumer, event, parts)
         except BrokerError as error:
-            self._answer(event, error)
-            return
-        self._hold(topic, consumer, event, parts)
+            self.answer(event, error)
 
     def _hold(
         self,
-        topic: PersistentTopic,
+        subscription: PersistentSubscription,
         consumer: Consumer,
         event: events.Acks,
         parts: list[HeldPart],
     ) -> None:
-        try:
-            self._try_to_hold(topic, consumer, event, parts)
-        except BrokerError as error:
-            self._answer(event, error)
-
-    def _try_to_hold(
-        self,
-        topic: PersistentTopic,
-        consumer: Consumer,
-        event: events.Acks,
-        parts: list[HeldPart],
-    ) -> None:
-        subscription, txn = self._usable(topic, consumer, event), event.txn
+        txn = event.txn
         assert txn is not None
         if not event.cumulative:
             subscription.hold(consumer, txn, event.ranges, parts)
         elif len(event.ranges) + len(parts) == 1:
             (up_to,) = parts or [(event.ranges[0][0], event.ranges[0][2], 0, 0)]
             subscription.hold_up_to(consumer, txn, up_to)
-        if event.request_id is not None:
-            subscription.cursor.when_saved(partial(self._answer, event))
+        if event.request_id is not None or event.joined:
+            subscription.cursor.when_saved(partial(self.answer, event))
 
-    def _answer(self, event: events.Acks, error: BrokerError | None) -> None:
-        if event.request_id is not None:
-            consumer_id, request_id = event.consumer_id, event.request_id
-            self._client.reply(replies.ack_response(consumer_id, request_id, error, event.txn))
+    def answer(self, event: events.Acks, error: BrokerError | None) -> None:
+        """Answer the request, or all that are joined."""
+        consumer_id, reply = event.consumer_id, self._client.reply
+        if event.joined and error is None:
+            assert event.txn is not None
+            reply(replies.ack_responses(consumer_id, [one[0] for one in event.joined], event.txn))
+            return
+        for one in parted(event) if event.joined else (event,):
+            if (request_id := one.request_id) is not None:
+                reply(replies.ack_response(consumer_id, request_id, error, event.txn))
 
 
-def _sized(topic: PersistentTopic, event: events.Acks) -> list[HeldPart] | None:
-    """Parts of batches with their sizes; None if one has to be read from storage."""
-    parts: list[HeldPart] = []
-    for ledger_id, entry_id, unacked, size in event.partial:
-        if not size:
-            found = topic.ledger.cached((ledger_id, entry_id))
-            if found is None:
-                return None
-            part, place = found
-            size = 1 if part.counts is None else part.counts[place]
-        parts.append((ledger_id, entry_id, unacked, max(size, unacked.bit_length())))
-    return parts
+def parted(event: events.Acks) -> Iterator[events.Acks]:
+    """The requests that are joined, each by itself."""
+    for request_id, ledger_id, entry_id in event.joined:
+        ranges = [(ledger_id, entry_id, entry_id)]
+        yield replace(event, ranges=ranges, request_id=request_id, joined=[])
+
+
+def _sized(part: HeldPart, found: Slice, place: int) -> HeldPart:
+    """Messages of a batch that is found at a place, with the batch's size."""
+    size = 1 if found.counts is None else found.counts[place]
+    return *part[:3], max(size, part[2].bit_length())

@@ -195,6 +195,55 @@ async def test_messages_of_a_batch(stage: Stage, size: int, cached: bool) -> Non
     assert (await topic_of(stage)).subscriptions["s"].cursor.backlog == 0
 
 
+async def test_each_of_many_requests_is_answered(stage: Stage) -> None:
+    """They are joined; of which another transaction has some, these alone are refused."""
+    await published(stage, *[b"%d" % number for number in range(6)])
+    client = await consumer(stage, sub_type=SHARED)
+    places = ids(await client.receive())
+    first, second = [await begun(client, subscription="s") for _ in range(2)]
+
+    def each(txn: tuple[int, int], *numbers: int) -> list[bytes]:
+        return [
+            peer.ack_in(txn, 50 + number, 3, pb.MessageIdData(ledger_id=one, entry_id=entry))
+            for number, (one, entry) in enumerate(places)
+            if number in numbers
+        ]
+
+    received = await client.says(b"".join(each(first, 1, 2)))
+    assert [(one.body.request_id, code(one)) for one in received] == [(51, -1), (52, -1)]
+    assert {(one.body.txnid_most_bits, one.body.txnid_least_bits) for one in received} == {first}
+    received = await client.says(b"".join(each(second, 0, 1, 2, 3)))
+    refused = {one.body.request_id: code(one) for one in received}
+    conflict = int(pb.TransactionConflict)
+    assert refused == {50: -1, 51: conflict, 52: conflict, 53: -1}
+    await ended(client, second)
+    await ended(client, first, commit=False)
+    assert ids(await client.says(peer.redeliver(3))) == [places[1], places[2], *places[4:]]
+    received = await client.says(b"".join(each(first, 4, 5)))
+    assert [code(one) for one in received] == [int(pb.TransactionNotFound)] * 2
+    gone = [peer.ack_in(first, 70 + at, 99, pb.MessageIdData(ledger_id=1, entry_id=at))
+            for at in range(2)]  # fmt: skip
+    received = await client.says(b"".join(gone))
+    assert [one.body.request_id for one in received] == [70, 71], "nobody is attached as 99"
+
+
+async def test_without_acknowledgement_of_single_messages(stage: Stage) -> None:
+    """As outside of transactions, parts of batches are not acknowledged then."""
+    client = await stage.player(batch_index_acks=False)
+    await client.says_one(peer.producer(1, 1, "t"))
+    await client.says(peer.send_batch(1, 0, [b"a", b"b"]))
+    await client.says(peer.subscribe(1, 3, "t", "s", initial_position=1, sub_type=SHARED))
+    ((ledger_id, entry_id),) = ids(await client.says(peer.flow(3, 100)))
+    txn = await begun(client, subscription="s")
+    whole = pb.MessageIdData(ledger_id=ledger_id, entry_id=entry_id)
+    for request_id, one in ((5, part(whole, 0b10, 2)), (6, part(whole, 0b01, 2))):
+        assert code(await client.says_one(peer.ack_in(txn, request_id, 3, one))) == -1
+    await ended(client, txn)
+    cursor = (await topic_of(stage)).subscriptions["s"].cursor
+    assert cursor.backlog == 1
+    assert cursor.acks.bits((ledger_id, entry_id)) is None
+
+
 async def test_all_up_to_a_message(stage: Stage) -> None:
     await published(stage, *[b"%d" % number for number in range(5)])
     client = await consumer(stage)

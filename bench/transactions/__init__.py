@@ -1,0 +1,1 @@
+"""Transactions of Pulsar's Java client, beside Apache Pulsar: `python -m bench.transactions`."""
