@@ -496,7 +496,7 @@ def asynchronous_and_in_flight(at):
 def begun(request, tmp_path_factory):
     """All scenes, played to their middle; meanwhile the server was away."""
     with standalone() as server:
-        client = pulsar.Client(server.pulsar_url, operation_timeout_seconds=30, logger=quiet())
+        client = pulsar.Client(server.pulsar_url, operation_timeout_seconds=120, logger=quiet())
         playing = {}
         for name, stage in SCENES.items():
             folder = tmp_path_factory.mktemp(name)
