@@ -19,19 +19,8 @@ from magnetar.core.entry.pulsar.batches import (
     usual_message,
 )
 from magnetar.core.kernel.errors import Corrupted
-from magnetar.core.kernel.varints import varint
 
-
-def one_of_batch(*fields: tuple[int, int | bytes], value: bytes = b"") -> bytes:
-    """A message of a batch with such metadata."""
-    about = b"".join(
-        varint(number << 3) + varint(said)
-        if isinstance(said, int)
-        else varint(number << 3 | 2) + varint(len(said)) + said
-        for number, said in fields
-    )
-    return struct.pack(">I", len(about)) + about + value
-
+from .test_messages import message as message_of
 
 FIELDS = st.lists(
     st.one_of(
@@ -44,7 +33,7 @@ FIELDS = st.lists(
 MESSAGES = st.one_of(
     st.just(COMPACTED_OUT),
     st.builds(
-        lambda before, size, behind: one_of_batch(*before, (3, size), *behind, value=b"v" * size),
+        lambda before, size, behind: message_of(*before, (3, size), *behind, payload=b"v" * size),
         FIELDS,
         st.integers(0, 300),
         FIELDS,
@@ -115,7 +104,7 @@ def test_the_quick_way_and_damage(data: bytes, at: int) -> None:
 
 
 def test_what_clients_write_goes_the_quick_way() -> None:
-    whole = one_of_batch((2, b"key"), (3, 5), (5, 2**41), (8, 300), value=b"value")
+    whole = message_of((2, b"key"), (3, 5), (5, 2**41), (8, 300), payload=b"value")
     assert usual_message(whole, 0) == (9, 5, len(whole))
     for other in ([(3, 5)], [(2, b"key"), (3, 5), (9, 1)], [(2, b"key"), (3, 5), (4, 1)]):
-        assert usual_message(one_of_batch(*other, value=b"value"), 0) is None
+        assert usual_message(message_of(*other, payload=b"value"), 0) is None
