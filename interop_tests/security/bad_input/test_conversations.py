@@ -7,6 +7,8 @@ says what has to come of it.
                                                 refused and closed
     known           as before, by its own       as shaken; a refusal or     served by its rights
                     mechanism only              another name closes
+
+A frame beyond `HELLO_BYTES_MAX` closes a connection that is not known yet, without a word.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ from interop_tests.security.rights.test_kafka_matrix import REFUSED, codes, requ
 from magnetar.wire.kafka.api_keys import ApiKey
 from magnetar.wire.kafka.messages.sasl import SaslAuthenticateRequest, SaslHandshakeRequest
 from magnetar.wire.kafka.tests.frame import framed
+from magnetar.wire.kafka.wire import HELLO_BYTES_MAX
 
 from .machine import RIGHT, SCRAM, SMALL, THREE, WHICH, Machine, run_machine
 from .proofs import PASSWORDS, SAMS_PASSWORD, Proof
@@ -240,8 +243,12 @@ class Conversations(Machine[Talk]):
         frame = framed(request, 2)
         cut = int(len(frame) * at)
         talk.peer.say(frame[:cut]).say(frame[cut:])
-        answer = talk.peer.hear(SaslAuthenticateRequest.KEY, 2)
         known = talk.role is not None
+        if not known and len(frame) - 4 > HELLO_BYTES_MAX:
+            self._outcomes["too large"] += 1
+            talk.ends()
+            return
+        answer = talk.peer.hear(SaslAuthenticateRequest.KEY, 2)
         if not talk.mechanism:
             assert answer.error_code == ILLEGAL_STATE
             self._outcomes["out of turn"] += 1
