@@ -89,6 +89,7 @@ HOT = [
     "core.kernel.pieces",
     "core.ledger.cursor.acks",
     "core.ledger.cursor.cursor",
+    "core.ledger.cursor.pending_acks",
     "core.ledger.log.appends",
     "core.ledger.log.chain",
     "core.ledger.log.change_notice",
@@ -152,7 +153,9 @@ HOT = [
     "wire.pulsar.parts",
     "wire.pulsar.session.consumers.consume",
     "wire.pulsar.session.producers.produce",
+    "wire.pulsar.session.requests",
     "wire.pulsar.session.session",
+    "wire.pulsar.session.transactions.participation",
     "wire.pulsar.wire",
 ]
 """Modules that mypyc compiles from their own source: they run for each sweep, append or packet.

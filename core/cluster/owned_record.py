@@ -53,9 +53,8 @@ store that can check the lease and write in one step (ZooKeeper's `multi`) may c
 from __future__ import annotations
 
 import enum
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
-from typing import Final, Generic, TypeVar
+from collections.abc import Callable
+from typing import Any, Final, Generic, TypeVar
 
 import msgspec
 import trio
@@ -81,6 +80,29 @@ class RecordState(enum.Enum):
     HELD = enum.auto()
     UNSURE = enum.auto()
     FENCED = enum.auto()
+
+
+class _Turn:
+    """The turn to read or write a record, as a context. No generator: a record of a transaction is
+    looked at a dozen times in its life.
+    """
+
+    __slots__ = ("_lock", "_record")
+
+    def __init__(self, record: OwnedRecord[Any]) -> None:
+        self._record = record
+        self._lock = record._turn = record._turn or trio.Lock()
+
+    async def __aenter__(self) -> None:
+        try:
+            self._lock.acquire_nowait()
+        except trio.WouldBlock:
+            await self._lock.acquire()
+
+    async def __aexit__(self, *_: object) -> None:
+        self._lock.release()
+        if not self._lock.locked():
+            self._record._turn = None
 
 
 class OwnedRecord(Generic[Value]):
@@ -120,15 +142,8 @@ class OwnedRecord(Generic[Value]):
         """Held while a task reads or writes; made on demand, because there are as many records as
         cursors, and a lock takes three times the memory of the rest."""
 
-    @asynccontextmanager
-    async def _alone(self) -> AsyncIterator[None]:
-        lock = self._turn = self._turn or trio.Lock()
-        try:
-            async with lock:
-                yield
-        finally:
-            if not lock.locked():
-                self._turn = None
+    def _alone(self) -> _Turn:
+        return _Turn(self)
 
     # -- taking it ----------------------------------------------------------------------------
 
@@ -186,6 +201,11 @@ class OwnedRecord(Generic[Value]):
                 raise self._lost()
 
     # -- changing it --------------------------------------------------------------------------
+
+    def expect_none(self) -> None:
+        """Nobody has had the record's name before: there is nothing to load."""
+        assert self.state is RecordState.UNREAD, f"{self.path} is read already"
+        self.state = RecordState.HELD
 
     async def create(self, value: Value) -> None:
         """Write the first version of a record, loaded or not; `Fenced` if there is one already."""

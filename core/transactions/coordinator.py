@@ -30,7 +30,15 @@ happen one at a time; a decision never changes, for it is conditional on the rec
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any, Final, Protocol
@@ -69,6 +77,8 @@ NO_SPELLINGS: Final[Mapping[str, str]] = {}
 RETRY_SECONDS: Final = 0.1
 RETRY_SECONDS_MAX: Final = 5.0
 SWEEP_SECONDS: Final = 1.0
+DELETE_SECONDS: Final = 0.05
+"""How long the record of a transaction that is over waits to be deleted together with others."""
 MARKED_AT_ONCE: Final = 100
 """Logs of one transaction that are marked concurrently."""
 
@@ -88,6 +98,8 @@ class TransactionKind(Struct, frozen=True):
 REUSED: Final = TransactionKind()
 """Transactions that a writer has one after the other, under one name."""
 
+Step = Callable[[], Awaitable[object]]
+"""Of carrying out; it may be repeated."""
 CommitPending = Callable[[Iterable[PendingCommit]], Awaitable[None]]
 """Carries out pending commits, perhaps not for the first time; repeated after a `BrokerError`."""
 
@@ -113,6 +125,7 @@ class TransactionSlot:
     """A transactional id, and its transaction if there is one."""
 
     __slots__ = (
+        "begun",
         "lock",
         "logs",
         "lost",
@@ -128,7 +141,10 @@ class TransactionSlot:
         self.name = name
         self.record = record
         self.transaction: Transaction | None = None
-        """The record's value; looked up for each batch."""
+        """The record's value, or `begun`; looked up for each batch."""
+        self.begun: Transaction | None = None
+        """One that includes nothing yet, so that nothing of it need be found after a crash: it is
+        not stored."""
         self.logs: frozenset[str] = frozenset()
         self.participants: frozenset[str] = frozenset()
         """The transaction's, to be looked up in."""
@@ -167,6 +183,10 @@ class TransactionCoordinator:
         )
         self._commit_pending = commit_pending
         self._slots: dict[str, TransactionSlot] = {}
+        self._over: list[TransactionSlot] = []
+        """Those whose records are to be deleted, soon and together."""
+        self._over_size = 0
+        """How many are over, and their records not deleted yet."""
         self._writers: dict[int, TransactionSlot] = {}
         self.names_bytes = 0
         """What the names of logs and participants take in memory."""
@@ -236,6 +256,11 @@ class TransactionCoordinator:
         """How many transactional ids are in memory."""
         return len(self._slots)
 
+    @property
+    def open_size(self) -> int:
+        """The same without those that are over, as long as these are few."""
+        return max(self.size - self._over_size, self.size // 2)
+
     def all(self) -> Iterator[Transaction]:
         for slot in self._slots.values():
             if slot.transaction is not None:
@@ -296,6 +321,8 @@ class TransactionCoordinator:
                 raise self._lost(slot) from error
             self._know(slot)
             self._finish_later(slot)
+        elif slot.begun is not None:
+            await self._records.check_owner(slot.name)
         return slot.rest.is_set() or not settled
 
     async def _load(self, slot: TransactionSlot) -> None:
@@ -309,7 +336,10 @@ class TransactionCoordinator:
         """Set the slot to the state of the record; one that is lost counts no more."""
         if slot.lost:
             return
-        before, slot.transaction = slot.transaction, None if slot.over else slot.record.value
+        if slot.record.value is not None:
+            slot.begun = None
+        found = slot.record.value or slot.begun
+        before, slot.transaction = slot.transaction, None if slot.over else found
         if before is not None:
             self._forget_writer(before.writer, slot)
             self.names_bytes -= before.names_bytes()
@@ -336,6 +366,21 @@ class TransactionCoordinator:
     def _forget_writer(self, writer: int, slot: TransactionSlot) -> None:
         if self._writers.get(writer) is slot:
             del self._writers[writer]
+
+    def begin(self, begun: Transaction) -> None:
+        """Begin a transaction under a name that nobody has had before. Plain call: it is stored
+        with the first of what it includes.
+        """
+        slot = self._slot(begun.name)
+        assert slot.transaction is None, f"{begun.name} is given once"
+        slot.begun = begun
+        slot.record.expect_none()
+        self._know(slot)
+
+    def drop(self, slot: TransactionSlot) -> None:
+        """End a transaction that includes nothing. Plain call."""
+        slot.begun = None
+        self._know(slot)
 
     async def store(self, slot: TransactionSlot, found: Transaction, **changes: Any) -> Transaction:
         """Store a changed transaction; `NotCoordinator` if another broker has taken it over."""
@@ -386,8 +431,12 @@ class TransactionCoordinator:
     async def _time_out(self, slot: TransactionSlot) -> None:
         async with self.alone_with(slot.name, settled=False) as slot:
             found = slot.transaction
-            if found is not None and found.state is TransactionState.ONGOING:
-                log.info("transaction %s: aborted after %d ms", found.name, found.timeout_ms)
+            if found is None or found.state is not TransactionState.ONGOING:
+                return
+            log.info("transaction %s: aborted after %d ms", found.name, found.timeout_ms)
+            if slot.begun is not None:
+                self.drop(slot)
+            else:
                 # fences its writer
                 await self.decide(slot, commit=False, epoch=found.epoch + 1)
 
@@ -418,35 +467,47 @@ class TransactionCoordinator:
         """Mark every log, carry out the pending commits, and store the end."""
         found = slot.transaction
         assert found is not None
-        limiter = trio.CapacityLimiter(MARKED_AT_ONCE)
-        async with trio.open_nursery() as nursery:
-            for name in found.logs:
-                nursery.start_soon(self._mark, slot, found, TopicName.parse(name), limiter)
-            for name in found.participants if self._kind.settle is not None else ():
-                nursery.start_soon(self._settle, slot, found, name, limiter)
+        steps = [partial(self._mark, slot, found, TopicName.parse(name)) for name in found.logs]
+        if self._kind.settle is not None:
+            steps += [partial(self._settle, slot, found, name) for name in found.participants]
+        await self._insist_on_all(slot, steps)
         if found.state is TransactionState.COMMITTING and found.pending:
             await self._insist(slot, partial(self._commit_pending_of, slot, found))
         if not self._kind.is_reused:
             slot.over = True
             self._know(slot)
             slot.rest.set()
+            self._delete_later(slot)
+            return
         await self._insist(slot, partial(self._end, slot))
-        slot.over = False
         slot.rest.set()
         self._drop_unused(slot)
 
-    async def _settle(
-        self, slot: TransactionSlot, found: Transaction, name: str, limiter: trio.CapacityLimiter
-    ) -> None:
+    def _delete_later(self, slot: TransactionSlot) -> None:
+        """Have its record deleted; those of a while are deleted by one write of the metadata."""
+        if not self._over:
+            self._broker.spawn(self._delete_all)
+        self._over.append(slot)
+        self._over_size += 1
+
+    async def _delete_all(self) -> None:
+        await trio.sleep(DELETE_SECONDS)
+        slots, self._over = self._over, []
+        async with trio.open_nursery() as nursery:
+            for slot in slots:
+                nursery.start_soon(self._delete_over, slot)
+
+    async def _delete_over(self, slot: TransactionSlot) -> None:
+        await self._insist(slot, partial(self._end, slot))
+        slot.over = False
+        self._over_size -= 1
+        self._drop_unused(slot)
+
+    async def _settle(self, slot: TransactionSlot, found: Transaction, name: str) -> None:
         settle = self._kind.settle
         assert settle is not None
-
-        async def act() -> None:
-            await self._verify(slot)
-            await settle(found, name)
-
-        async with limiter:
-            await self._insist(slot, act)
+        await self._verify(slot)
+        await settle(found, name)
 
     async def _commit_pending_of(self, slot: TransactionSlot, found: Transaction) -> None:
         await self._verify(slot)
@@ -471,29 +532,35 @@ class TransactionCoordinator:
                 rest = {"state": AT_REST[now.state], "logs": (), "participants": (), "pending": ()}
                 await self.store(slot, now, epoch=epoch, **rest)
 
-    async def _mark(
-        self,
-        slot: TransactionSlot,
-        found: Transaction,
-        name: TopicName,
-        limiter: trio.CapacityLimiter,
-    ) -> None:
-        async def mark() -> None:
-            await self._verify(slot)
-            try:
-                topic = await self._broker.topic(name, create=False)
-            except TopicNotFound:
-                return  # the topic is deleted
-            await self._verify(slot)
-            commit = found.state is TransactionState.COMMITTING
-            # it appends before its first await
-            key = self._kind.key_of(found)
-            await topic.end_transaction(self._form, key, found.epoch, committed=commit)
+    async def _mark(self, slot: TransactionSlot, found: Transaction, name: TopicName) -> None:
+        await self._verify(slot)
+        try:
+            topic = await self._broker.topic(name, create=False)
+        except TopicNotFound:
+            return  # the topic is deleted
+        await self._verify(slot)
+        commit = found.state is TransactionState.COMMITTING
+        # it appends before its first await
+        key = self._kind.key_of(found)
+        await topic.end_transaction(self._form, key, found.epoch, committed=commit)
 
-        async with limiter:
-            await self._insist(slot, mark)
+    async def _insist_on_all(self, slot: TransactionSlot, steps: Sequence[Step]) -> None:
+        """Carry out all of them, as many at once as may be."""
+        if len(steps) == 1:
+            await self._insist(slot, steps[0])
+            return
+        left = iter(steps)
 
-    async def _insist(self, slot: TransactionSlot, action: Callable[[], Awaitable[object]]) -> None:
+        async def work() -> None:
+            for step in left:
+                await self._insist(slot, step)
+
+        async with trio.open_nursery() as nursery:
+            for _ in steps[:MARKED_AT_ONCE][1:]:
+                nursery.start_soon(work)
+            await work()
+
+    async def _insist(self, slot: TransactionSlot, action: Step) -> None:
         """Try again until it succeeds, or until another coordinator has the transaction."""
         pause = RETRY_SECONDS
         while not slot.lost:

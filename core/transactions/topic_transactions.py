@@ -6,7 +6,8 @@ it acknowledges there, and then has it committed or aborted. They are records of
 that serves other protocols, too (`coordinator.py`, which has the theory of decisions).
 
     state        stored in              leaves for
-    ONGOING      its record             COMMITTING or ABORTING by `end`, ABORTING by its time-out
+    ONGOING      its record; nowhere    COMMITTING or ABORTING by `end`, ABORTING by its time-out;
+                 before the first name  gone by either, if it has no name
     COMMITTING   its record             gone, when every topic has its marker and every subscription
     ABORTING     its record             has acknowledged what it holds, or holds it no longer
     gone         nowhere
@@ -26,12 +27,14 @@ Invariants:
 
 What a crash leaves, by the last step that was stored:
 
-    begun, or a name added      it goes on: its client may, and else its time-out ends it
+    begun                       nothing: its client hears that it does not exist, and begins again
+    a name added                it goes on: its client may, and else its time-out ends it
     a message, an ack           they are undecided until the end, which the record's names ensure
     the decision                `open` carries it out; markers and acks that were stored before are
                                 not changed by their repetition
     the outcome everywhere      `end` has returned, and the id is not known any more; a restart
                                 before the record is deleted carries the decision out again, in vain
+                                (records are deleted many at a time, a while later)
 
 Only who began a transaction may use it, and superusers. Somebody else's is not found.
 """
@@ -120,7 +123,8 @@ class TopicTransactions:
         self._broker = broker
         kind = TransactionKind(id_of, self._settle, is_reused=False)
         self._coordinator = TransactionCoordinator(broker, RECORDS, form, nothing_pending, kind)
-        self._numbers: Iterator[int] = iter(())
+        self._next = self._reserved = 0
+        """The next number, and the first one that is not reserved."""
         self._reserving = trio.Lock()
         self._additions: dict[str, list[Addition]] = {}
         """That wait for their turns, by the name of the transaction."""
@@ -170,10 +174,21 @@ class TopicTransactions:
 
     async def begin(self, number: int, ttl_ms: int, owner: str) -> TransactionId:
         """Begin a transaction, and return its id."""
+        key = self.begin_at_once(number, ttl_ms, owner)
+        while key is None:
+            await self._reserve()
+            key = self.begin_at_once(number, ttl_ms, owner)
+        return key
+
+    def begin_at_once(self, number: int, ttl_ms: int, owner: str) -> TransactionId | None:
+        """The same as a plain call; None if numbers have to be reserved before."""
         self.check_coordinator(number)
-        if self._coordinator.size >= OPEN_MAX:
+        if self._coordinator.open_size >= OPEN_MAX:
             raise Overloaded(f"{OPEN_MAX} transactions are open")
-        key = number, await self._next_number()
+        if self._next == self._reserved:
+            return None
+        key = number, self._next
+        self._next += 1
         now_ms = self._broker.clock.wall_ms()
         begun = Transaction(
             _name(key),
@@ -184,19 +199,14 @@ class TopicTransactions:
             began_ms=now_ms,
             owner=owner,
         )
-        async with self._coordinator.alone_with(begun.name, settled=False) as slot:
-            await self._coordinator.store(slot, begun)
+        self._coordinator.begin(begun)
         return key
 
-    async def _next_number(self) -> int:
+    async def _reserve(self) -> None:
         async with self._reserving:
-            number = next(self._numbers, -1)
-            if number < 0:
-                block = await self._broker.metadata.next(NUMBERS)
-                first = block * NUMBERS_AT_ONCE
-                self._numbers = iter(range(first, first + NUMBERS_AT_ONCE))
-                number = next(self._numbers)
-            return number
+            if self._next == self._reserved:  # else another one has done it meanwhile
+                self._next = NUMBERS_AT_ONCE * await self._broker.metadata.next(NUMBERS)
+                self._reserved = self._next + NUMBERS_AT_ONCE
 
     async def add_topics(self, key: TransactionId, topics: Collection[str], owns: Owns) -> None:
         """Let messages be published to these topics."""
@@ -283,7 +293,9 @@ class TopicTransactions:
         coordinator = self._coordinator
         async with coordinator.alone_with(_name(key), settled=False) as slot:
             found = _owned(key, slot.transaction, owns)
-            if found.state is TransactionState.ONGOING:
+            if slot.begun is not None:
+                coordinator.drop(slot)
+            elif found.state is TransactionState.ONGOING:
                 await coordinator.decide(slot, commit=commit)
             elif found.state is not wanted:
                 raise _decided(key, found)

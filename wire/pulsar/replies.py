@@ -10,13 +10,13 @@ Invariant: each function returns one complete frame.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from msgspec import Struct
 
 from magnetar.core.kernel.errors import BrokerError
-from magnetar.core.kernel.varints import varint
+from magnetar.core.kernel.varints import FIRST_BYTE, ONE_BYTE, varint
 from magnetar.wire.pulsar import commands_pb2 as pb
 from magnetar.wire.pulsar import events
 from magnetar.wire.pulsar.errors import code_of
@@ -275,15 +275,24 @@ def ack_response(
 
 
 def ack_responses(consumer_id: int, request_ids: Iterable[int], txn: events.Txn) -> bytes:
-    """Many at once: acknowledged in a transaction. Written by hand, but for what is in each."""
+    """Many at once: acknowledged in a transaction. Written by hand, but for what is in each: the
+    request id is the last field, and all but its first byte the same for up to 128 ids.
+    """
     reply = pb.CommandAckResponse(
         consumer_id=consumer_id, txnid_most_bits=txn[0], txnid_least_bits=txn[1]
     )
     same = reply.SerializeToString() + REQUEST_ID_OF_ACK_RESPONSE
-    pieces = []
+    around: dict[int, tuple[bytes, Sequence[bytes], bytes]] = {}
+    pieces: list[bytes] = []
     for request_id in request_ids:
-        inner = same + varint(request_id)
-        pieces.append(command_frame(ACK_RESPONSE_HEAD + varint(len(inner)) + inner))
+        high = request_id >> 7
+        found = around.get(high)
+        if found is None:
+            rest, firsts = (varint(high), FIRST_BYTE) if high else (b"", ONE_BYTE)
+            inner = same + firsts[0] + rest
+            head = command_frame(ACK_RESPONSE_HEAD + varint(len(inner)) + inner)
+            found = around[high] = head[: -1 - len(rest)], firsts, rest
+        pieces += (found[0], found[1][request_id & 127], found[2])
     return b"".join(pieces)
 
 

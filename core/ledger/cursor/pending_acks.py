@@ -333,6 +333,8 @@ class PendingAcks:
             position = (ledger_id, entry_id)
             if self._acks.is_acked(position):
                 raise TransactionConflict(f"{_named(position)} is acknowledged already")
+            if self._up_to is None and not self._parts:
+                continue
             if self._passed_by_other(key, position) or any(
                 held.bits(position) for held in self._with_bits(position, key)
             ):

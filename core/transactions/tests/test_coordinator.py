@@ -23,7 +23,11 @@ from magnetar.core.testing.bench import settled
 from magnetar.core.testing.broker import Stores, running
 from magnetar.core.testing.metadata import overwrite
 from magnetar.core.topic.persistent_topic import PersistentTopic
-from magnetar.core.transactions.coordinator import TransactionCoordinator, TransactionKind
+from magnetar.core.transactions.coordinator import (
+    DELETE_SECONDS,
+    TransactionCoordinator,
+    TransactionKind,
+)
 from magnetar.core.transactions.transaction import PendingCommit, Transaction, TransactionState
 
 PATH = "/transactions"
@@ -220,7 +224,9 @@ async def test_names_that_nobody_uses_are_forgotten(autojump_clock: MockClock) -
         nursery.cancel_scope.cancel()
 
 
-async def test_names_of_a_transaction_that_is_lost_are_counted_off_once() -> None:
+async def test_names_of_a_transaction_that_is_lost_are_counted_off_once(
+    autojump_clock: MockClock,
+) -> None:
     """Another coordinator writes the record while the decision is carried out."""
     stores = Stores()
     async with running(stores) as broker:
@@ -239,6 +245,7 @@ async def test_names_of_a_transaction_that_is_lost_are_counted_off_once() -> Non
         await coordinator.open()
         await settled()
         assert coordinator.names_bytes == 0, "it is loaded, and ends"
+        await trio.sleep(2 * DELETE_SECONDS)
         assert await stores.metadata.children(PATH) == []
 
 

@@ -11,6 +11,7 @@ import trio
 from trio.testing import MockClock
 
 from magnetar.core.broker.broker import Broker
+from magnetar.core.cluster.ownership import OwnershipTable, Peer
 from magnetar.core.entry.pulsar import form
 from magnetar.core.kernel.completion import Completion
 from magnetar.core.kernel.errors import (
@@ -33,6 +34,7 @@ from magnetar.core.testing.ledgers import MemoryLedger
 from magnetar.core.topic.persistent_topic import PersistentTopic
 from magnetar.core.topic.subscription.subscription import SubscriptionType
 from magnetar.core.transactions import topic_transactions
+from magnetar.core.transactions.coordinator import DELETE_SECONDS
 from magnetar.core.transactions.topic_transactions import TopicTransactions, TransactionId
 from magnetar.core.transactions.transaction import TransactionState
 
@@ -295,6 +297,53 @@ async def test_its_time_ends_it(autojump_clock: MockClock) -> None:
         assert transactions.find(key) is None
         assert not target.ledger.transactions.open
         nursery.cancel_scope.cancel()
+
+
+async def test_one_that_includes_nothing_is_not_stored(autojump_clock: MockClock) -> None:
+    """Its end, its time and a crash leave nothing of it."""
+    stores = Stores()
+    async with running(stores) as broker, trio.open_nursery() as nursery:
+        transactions = TopicTransactions(broker, form)
+        nursery.start_soon(transactions.run)
+        ended, late, left = [await transactions.begin(0, ms, "me") for ms in (9_000, 1_000, 9_000)]
+        assert {key for key, _ in transactions.all()} == {ended, late, left}
+        await transactions.end(ended, everybody, commit=True)
+        stores.clock.forward(2)
+        await trio.sleep(3)
+        assert [key for key, _ in transactions.all()] == [left]
+        for key in (ended, late):
+            with pytest.raises(TransactionNotFound):
+                await transactions.add_topics(key, [TARGET.full], everybody)
+        assert await stores.metadata.children(topic_transactions.RECORDS) == []
+        nursery.cancel_scope.cancel()
+    async with running(stores) as broker:
+        transactions = TopicTransactions(broker, form)
+        await transactions.open()
+        with pytest.raises(TransactionNotFound):
+            await transactions.end(left, everybody, commit=True)
+
+
+async def test_it_is_asked_who_owns_it_before_it_includes_anything() -> None:
+    other = Peer(7)
+    ownership = OwnershipTable(other)
+    async with running(Stores(), ownership=ownership) as broker:
+        transactions = TopicTransactions(broker, form)
+        key = await transactions.begin(0, 1_000, "")
+        ownership.transactions[f"0.{key[1]}"] = other
+        with pytest.raises(NotCoordinator):
+            await transactions.add_topics(key, [TARGET.full], everybody)
+
+
+async def test_records_of_what_is_over_are_deleted_together(autojump_clock: MockClock) -> None:
+    stores = Stores()
+    async with running(stores) as broker:
+        transactions = TopicTransactions(broker, form)
+        keys = [await begun(transactions) for _ in range(3)]
+        for key in keys:
+            await transactions.end(key, everybody, commit=True)
+        assert len(await stores.metadata.children(topic_transactions.RECORDS)) == 3
+        await trio.sleep(2 * DELETE_SECONDS)
+        assert await stores.metadata.children(topic_transactions.RECORDS) == []
 
 
 async def test_what_is_deleted_has_no_part_in_the_end() -> None:

@@ -20,11 +20,11 @@ signature in `compiled/`; the choice is made below (see `core.native`).
 
 from magnetar.core.native import quickest
 from magnetar.wire.pulsar.hot import acks as _acks
+from magnetar.wire.pulsar.hot import acks_in_transaction as _acks_in_transaction
 from magnetar.wire.pulsar.hot import messages as _messages
 from magnetar.wire.pulsar.hot import receipts as _receipts
 from magnetar.wire.pulsar.hot import sends as _sends
 from magnetar.wire.pulsar.hot.acks import ACK_HEAD, FLOW_HEAD, parse_flow
-from magnetar.wire.pulsar.hot.acks_in_transaction import parse_acks_in_transaction
 from magnetar.wire.pulsar.hot.contents import malformed
 from magnetar.wire.pulsar.hot.messages import Suffix, suffix_of
 from magnetar.wire.pulsar.hot.receipts import receipts_without_id
@@ -35,6 +35,7 @@ _WRITING = "magnetar.wire.pulsar.hot.compiled.writing"
 
 parse_sends = quickest(_sends.parse_sends, _READING)
 parse_acks = quickest(_acks.parse_acks, _READING)
+parse_acks_in_transaction = quickest(_acks_in_transaction.parse_acks_in_transaction, _READING)
 receipts = quickest(_receipts.receipts, _WRITING)
 messages = quickest(_messages.messages, _WRITING)
 without_broker_part = quickest(_messages.without_broker_part, _WRITING)

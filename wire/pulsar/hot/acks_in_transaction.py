@@ -1,7 +1,7 @@
 """Hand-written decoding of ACKs in a transaction, a run at a time.
 
 Java's client acknowledges each message in a command of its own, and wants each answered: those of
-one transaction differ in the entry id and the request id alone. There is no compiled twin.
+one transaction differ in the entry id and the request id alone.
 
 Invariant: as in `acks`; what is not one message id, the transaction and a request id is left to
 protobuf.

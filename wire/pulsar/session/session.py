@@ -115,7 +115,7 @@ class PulsarSession:
         self.consumers = consumers = ConnectionConsumers(
             client, broker, options.batch_index_acks, part
         )
-        self.transacting = CoordinatorHandlers(client, services.transactions)
+        self.transacting = CoordinatorHandlers(client, requests, services.transactions)
         self.subscribing = SubscribeHandlers(client, broker, requests, consumers)
         self.looking_up = LookupHandlers(client, broker, requests, services.lookups, options)
         self.seeking = SeekHandlers(client, consumers)

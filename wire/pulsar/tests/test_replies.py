@@ -1,5 +1,8 @@
 """What a broker says, as clients read it: required fields present."""
 
+from hypothesis import given
+from hypothesis import strategies as st
+
 from magnetar.core.kernel import errors
 from magnetar.wire.pulsar import commands_pb2 as pb
 from magnetar.wire.pulsar import events, replies
@@ -172,6 +175,12 @@ def test_ack_responses():
     failed = received(replies.ack_response(1, 2, errors.NotAllowed(), (3, 4))).body
     assert (failed.error, bool(failed.message)) == (pb.NotAllowedError, True)
     assert (failed.txnid_most_bits, failed.txnid_least_bits) == (3, 4)
+
+
+@given(st.lists(st.one_of(st.integers(0, 40_000), st.integers(0, (1 << 64) - 1)), max_size=40))
+def test_many_ack_responses_are_what_each_would_be(request_ids):
+    each = [replies.ack_response(3, request_id, None, (1, 200)) for request_id in request_ids]
+    assert replies.ack_responses(3, request_ids, (1, 200)) == b"".join(each)
 
 
 def test_consumers():

@@ -1,6 +1,6 @@
 # cython: language_level=3
-"""The compiled twins of `sends.parse_sends`, `contents.suspects`, `contents.holds` and
-`acks.parse_acks`, which are the reference.
+"""The compiled twins of `sends.parse_sends`, `contents.suspects`, `contents.holds`,
+`acks.parse_acks` and `acks_in_transaction.parse_acks_in_transaction`, which are the reference.
 
 Invariant: every offset and size from a buffer is compared with the available bytes before it is
 used.
@@ -20,7 +20,9 @@ from libc.string cimport memchr, memcmp
 
 from magnetar.core.kernel.checksum import crc32c
 from magnetar.wire.pulsar.events import RUN_BYTES_MAX, RUN_MESSAGES_MAX, Acks, Sends
+from magnetar.wire.pulsar.hot.acks_in_transaction import RUN_MAX
 
+cdef Py_ssize_t run_acks_max = RUN_MAX
 cdef Py_ssize_t run_bytes_max = RUN_BYTES_MAX
 cdef Py_ssize_t run_messages_max = RUN_MESSAGES_MAX
 
@@ -34,6 +36,10 @@ cdef enum:
     # Two numbers and a tag between them.
     ECHO_BYTES_MAX = 19
     CONSECUTIVE_IDS_MIN = 64
+    # Tags in CommandAck.
+    LEAST_BITS = 6 << 3
+    MOST_BITS = 7 << 3
+    REQUEST_ID = 8 << 3
     # Tags in MessageMetadata and in SingleMessageMetadata.
     COUNT = 11 << 3
     COMPRESSION = 8 << 3
@@ -476,3 +482,63 @@ cdef Py_ssize_t _take_single_acks(
         _join(ranges, first.ledger, entry, entry)
         at += frame_bytes
     return at
+
+
+# -- ACK in a transaction --------------------------------------------------------------------------
+
+
+def parse_acks_in_transaction(bytes data not None, Py_ssize_t offset, limits not None):
+    """The ACK at `offset`, joined with following ones that differ in entry and request alone."""
+    cdef const uint8_t *start = bytes_of(data)
+    cdef Py_ssize_t size = len(data), at = offset, least_end, most_end = 0
+    cdef Py_ssize_t frame_bytes, entry_in, entry_out, request_in
+    cdef uint64_t least, most, entry, request_id
+    cdef list ranges = [], joined = []
+    cdef Head head
+    cdef Id only
+    _check_offset(offset, size)
+    if not _find_head(start, offset, size, limits[0], &head) or head.cumulative:
+        return offset, None
+    if not _find_id(start, head.ids_at, head.end, &only):
+        return offset, None
+    least_end = _number_end(start, only.end, head.end, LEAST_BITS)
+    if least_end:
+        most_end = _number_end(start, least_end, head.end, MOST_BITS)
+    if not most_end or _number_end(start, most_end, head.end, REQUEST_ID) != head.end:
+        return offset, None
+    least = number_at(start, only.end + 1, least_end)
+    most = number_at(start, least_end + 1, most_end)
+    frame_bytes = head.end - offset
+    entry_in, entry_out, request_in = only.entry_at - offset, only.end - offset, most_end + 1 - offset
+    while True:
+        entry = number_at(start, at + entry_in, at + entry_out)
+        request_id = number_at(start, at + request_in, at + frame_bytes)
+        _join(ranges, only.ledger, entry, entry)
+        joined.append((request_id, only.ledger, entry))
+        at += frame_bytes
+        if len(joined) >= run_acks_max or size - at < frame_bytes:
+            break
+        if memcmp(start + offset, start + at, entry_in) != 0:
+            break
+        if memcmp(start + offset + entry_out, start + at + entry_out, request_in - entry_out) != 0:
+            break
+        if varint_end(start, at + entry_in, at + entry_out) != at + entry_out:
+            break
+        if varint_end(start, at + request_in, at + frame_bytes) != at + frame_bytes:
+            break
+    single = len(joined) == 1
+    return at, Acks(
+        head.consumer_id,
+        cumulative=False,
+        ranges=ranges,
+        request_id=request_id if single else None,
+        txn=(most, least),
+        joined=[] if single else joined,
+    )
+
+
+cdef Py_ssize_t _number_end(
+    const uint8_t *data, Py_ssize_t at, Py_ssize_t end, uint8_t tag
+) noexcept:
+    """The end of a number that is the field at `at`; 0 if it is another field."""
+    return varint_end(data, at + 1, end) if at < end and data[at] == tag else 0

@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 from magnetar.wire.pulsar import commands, events
 from magnetar.wire.pulsar import commands_pb2 as pb
-from magnetar.wire.pulsar.hot import FrameLimits, parse_acks_in_transaction
+from magnetar.wire.pulsar.hot import FrameLimits
+from magnetar.wire.pulsar.hot.acks_in_transaction import parse_acks_in_transaction
 from magnetar.wire.pulsar.hot.tests.test_acks import ANY, NUMBERS, same
 from magnetar.wire.pulsar.session.transactions.participation import parted
 from magnetar.wire.pulsar.tests import peer

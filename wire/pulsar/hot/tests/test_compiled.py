@@ -8,9 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from magnetar.core.kernel.errors import WireError
+from magnetar.wire.pulsar import commands_pb2 as pb
 from magnetar.wire.pulsar import events
 from magnetar.wire.pulsar.hot import FrameLimits, Suffix
 from magnetar.wire.pulsar.hot.acks import parse_acks
+from magnetar.wire.pulsar.hot.acks_in_transaction import parse_acks_in_transaction
 from magnetar.wire.pulsar.hot.messages import messages, without_broker_part
 from magnetar.wire.pulsar.hot.receipts import receipts
 from magnetar.wire.pulsar.hot.sends import parse_sends
@@ -47,7 +49,16 @@ ACKS = st.one_of(
     st.builds(lambda command: peer.frame("ACK", command), ANY),
     st.builds(lambda entry: peer.ack(7, (5, entry)), NUMBERS),
 )
-FRAMES = st.one_of(SENDS, SENDS, BATCHES, CHUNKS, ACKS, st.binary(max_size=30))
+ACKS_IN_TRANSACTION = st.builds(
+    lambda txn, consumer, entry, request_id: peer.ack_in(
+        txn, request_id, consumer, pb.MessageIdData(ledger_id=5, entry_id=entry)
+    ),
+    st.tuples(st.sampled_from([0, 3, (1 << 64) - 1]), st.sampled_from([7, 1 << 40])),
+    st.sampled_from([1, 1, 1, 200]),
+    NUMBERS,
+    st.one_of(st.integers(100, 120), NUMBERS),
+)
+FRAMES = st.one_of(SENDS, SENDS, BATCHES, CHUNKS, ACKS, ACKS_IN_TRANSACTION, st.binary(max_size=30))
 
 
 @st.composite
@@ -68,6 +79,7 @@ def check_alike(data: bytes, limits: FrameLimits) -> None:
         for pure, compiled in (
             (parse_sends, reading.parse_sends),
             (parse_acks, reading.parse_acks),
+            (parse_acks_in_transaction, reading.parse_acks_in_transaction),
         ):
             found = compiled(data, offset, limits)
             assert found == pure(data, offset, limits)
@@ -77,6 +89,12 @@ def check_alike(data: bytes, limits: FrameLimits) -> None:
 @settings(max_examples=400)
 @given(damaged(), LIMITS)
 def test_what_is_heard(data, limits):
+    check_alike(data, limits)
+
+
+@settings(max_examples=200)
+@given(damaged(ACKS_IN_TRANSACTION), LIMITS)
+def test_acknowledgements_in_transactions(data, limits):
     check_alike(data, limits)
 
 
@@ -191,6 +209,7 @@ NO_SUFFIX = Suffix(b"", b"")
     [
         lambda wrong: reading.parse_sends(wrong, 0, ALL),
         lambda wrong: reading.parse_acks(wrong, 0, ALL),
+        lambda wrong: reading.parse_acks_in_transaction(wrong, 0, ALL),
         lambda wrong: writing.receipts(1, wrong, 2, 3),
         lambda wrong: writing.receipts(1, [b"", wrong], 2, 3),
         lambda wrong: writing.messages(1, 2, 3, [b"", wrong], NO_SUFFIX),
@@ -205,7 +224,9 @@ def test_other_things_are_refused(call, wrong):
         call(wrong)
 
 
-@pytest.mark.parametrize("parse", [reading.parse_sends, reading.parse_acks])
+@pytest.mark.parametrize(
+    "parse", [reading.parse_sends, reading.parse_acks, reading.parse_acks_in_transaction]
+)
 def test_other_limits_are_refused(parse):
     for wrong in (None, 5, "text", (None, True), ("1", True), object()):
         with pytest.raises(TypeError):
@@ -218,6 +239,8 @@ def test_other_limits_are_refused(parse):
         lambda: reading.parse_sends(b"x" * 40, -1, ALL),
         lambda: reading.parse_sends(b"x" * 40, 41, ALL),
         lambda: reading.parse_acks(b"x" * 40, -1, ALL),
+        lambda: reading.parse_acks_in_transaction(b"x" * 40, -1, ALL),
+        lambda: reading.parse_acks_in_transaction(b"x" * 40, 41, ALL),
         lambda: reading.parse_acks(b"x" * 40, 1 << 62, ALL),
         lambda: reading.parse_acks(b"x" * 40, 1 << 70, ALL),
         lambda: writing.receipts(-1, [b""], 2, 3),

@@ -10,6 +10,7 @@ each other, and refused: here core itself goes to topics and subscriptions.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from magnetar.core.kernel.errors import Unsupported
@@ -18,15 +19,22 @@ from magnetar.wire.pulsar import events, refusals, replies
 if TYPE_CHECKING:
     from magnetar.core.transactions.topic_transactions import TopicTransactions
     from magnetar.wire.pulsar.session.client import PulsarClient
+    from magnetar.wire.pulsar.session.requests import RequestQueue
 
 
 class CoordinatorHandlers:
     """See the module's docstring. `transactions` is None if they are not enabled."""
 
-    __slots__ = ("_client", "_transactions")
+    __slots__ = ("_client", "_requests", "_transactions")
 
-    def __init__(self, client: PulsarClient, transactions: TopicTransactions | None) -> None:
+    def __init__(
+        self,
+        client: PulsarClient,
+        requests: RequestQueue,
+        transactions: TopicTransactions | None,
+    ) -> None:
         self._client = client
+        self._requests = requests
         self._transactions = transactions
 
     def _enabled(self, event: Any) -> TopicTransactions | None:
@@ -41,12 +49,22 @@ class CoordinatorHandlers:
             transactions.check_coordinator(event.coordinator_id)
             self._client.reply(replies.coordinator_connected(event.request_id))
 
-    async def on_new_txn(self, event: events.NewTxn) -> None:
+    def on_new_txn(self, event: events.NewTxn) -> None:
         transactions = self._enabled(event)
-        if transactions is not None:
-            owner = self._client.principal
-            txn = await transactions.begin(event.coordinator_id, event.ttl_millis, owner)
+        if transactions is None:
+            return
+        owner = self._client.principal
+        txn = transactions.begin_at_once(event.coordinator_id, event.ttl_millis, owner)
+        if txn is not None:
             self._client.reply(replies.new_txn(event.request_id, txn))
+        else:
+            self._requests.add(partial(self._begin, transactions, owner), event)
+
+    async def _begin(
+        self, transactions: TopicTransactions, owner: str, event: events.NewTxn
+    ) -> None:
+        txn = await transactions.begin(event.coordinator_id, event.ttl_millis, owner)
+        self._client.reply(replies.new_txn(event.request_id, txn))
 
     async def on_add_partitions(self, event: events.AddPartitionsToTxn) -> None:
         transactions = self._enabled(event)
