@@ -149,6 +149,8 @@ def test_killed_after_a_step(magnetar_module, client, topics, step, commit) -> N
     if step in ("ending", "ended"):
         # repeated while it is carried out, or after that
         assert ended in (-1, pb.TransactionNotFound)
+    elif step == "begun":
+        assert ended == pb.TransactionNotFound, "nothing of it was stored"
     else:
         assert ended == -1, "it was still open"
     reader = client.create_reader(target, pulsar.MessageId.earliest)
@@ -165,6 +167,7 @@ def test_killed_after_a_step(magnetar_module, client, topics, step, commit) -> N
 def process(server, source: str, target: str, done: list[bytes], is_up: Event) -> None:
     """From source to target, each message in a transaction, whatever happens to the server."""
     doubtful: tuple[Txn, bytes] | None = None
+    """One that may have been committed."""
     while len(done) < MESSAGES:
         assert is_up.wait(60), "the server does not come back"
         with suppress(OSError), closing(Worker(server, source, target)) as worker:
@@ -174,9 +177,9 @@ def process(server, source: str, target: str, done: list[bytes], is_up: Event) -
                 doubtful = None
             while len(done) < MESSAGES:
                 message, value = worker.message()
-                doubtful = worker.begin(), value
-                txn = doubtful[0]
+                txn = worker.begin()
                 worker.add_topic(txn)
+                doubtful = txn, value
                 worker.add_subscription(txn)
                 worker.send(txn, value)
                 worker.acknowledge(txn, message)
