@@ -16,6 +16,7 @@ from urllib.parse import quote_plus, unquote_plus
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from magnetar.core.kernel.errors import Corrupted
 from magnetar.core.kernel.names import TopicName
@@ -42,8 +43,10 @@ class SchemaVersions(Struct, frozen=True):
 
     next_version: int = 0
     versions: tuple[SchemaVersion, ...] = ()
-    hidden: tuple[int, ...] = ()
-    """The ids of schemas that were deleted; their records go with the topic."""
+    hidden: tuple[SchemaVersion | int, ...] = ()
+    """Those that were deleted, or only their ids; their records go with the topic."""
+    strategy: str = ""
+    """The `SchemaStrategy` of a subject that belongs to no topic; empty if none is decided."""
 
     @property
     def latest(self) -> SchemaVersion | None:
@@ -63,12 +66,36 @@ class SchemaVersions(Struct, frozen=True):
     def with_one_more(self, schema_id: int, identity: str) -> SchemaVersions:
         """With a new latest version."""
         added = SchemaVersion(self.next_version, schema_id, identity)
-        return SchemaVersions(self.next_version + 1, (*self.versions, added), self.hidden)
+        return replace(self, next_version=self.next_version + 1, versions=(*self.versions, added))
 
     def deleted(self) -> SchemaVersions:
         """Without any that is visible."""
-        hidden = (*self.hidden, *(each.id for each in self.versions))
-        return SchemaVersions(self.next_version + 1, (), hidden)
+        return replace(
+            self,
+            next_version=self.next_version + 1,
+            versions=(),
+            hidden=(*self.hidden, *self.versions),
+        )
+
+    def without(self, version: SchemaVersion) -> SchemaVersions:
+        """With one that is hidden, which was visible."""
+        left = tuple(each for each in self.versions if each is not version)
+        return replace(self, versions=left, hidden=(*self.hidden, version))
+
+    def cleared_of(self, version: SchemaVersion) -> SchemaVersions:
+        """With one less that is hidden."""
+        return replace(self, hidden=tuple(each for each in self.hidden if each is not version))
+
+    @property
+    def hidden_versions(self) -> tuple[SchemaVersion, ...]:
+        """The hidden ones that have a number."""
+        return tuple(each for each in self.hidden if isinstance(each, SchemaVersion))
+
+    @property
+    def ids(self) -> list[int]:
+        """The ids of all schemas that there are records of."""
+        every = (*self.hidden, *self.versions)
+        return [each if isinstance(each, int) else each.id for each in every]
 
 
 class StoredSchema(Struct, frozen=True):

@@ -21,13 +21,14 @@ caches; and large definitions are compared in one thread, one at a time.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager, suppress
 from functools import partial
 from typing import Final, TypeVar
 from urllib.parse import unquote_plus
 
 import trio
+from msgspec.structs import replace
 
 from magnetar.core.kernel.clock import Clock
 from magnetar.core.kernel.errors import (
@@ -323,19 +324,67 @@ class SchemaRegistry:
         """Delete all versions, so that any schema may be the next one; returns the number that the
         deletion has. None if there never was a schema.
         """
+        before = await self._change(name, lambda versions: versions.deleted())
+        return None if before is None else before.next_version
+
+    async def hide_one(self, name: Named, number: int) -> bool:
+        """Delete one version; False if there is none of that number."""
+
+        def change(versions: SchemaVersions) -> SchemaVersions | None:
+            found = versions.numbered(number)
+            return None if found is None else versions.without(found)
+
+        return await self._change(name, change) is not None
+
+    async def forget_one(self, name: Named, number: int) -> bool:
+        """Delete one version that is hidden, and its schema; False if none of that number is."""
+        found: list[SchemaVersion] = []
+
+        def change(versions: SchemaVersions) -> SchemaVersions | None:
+            found[:] = [each for each in versions.hidden_versions if each.version == number]
+            return versions.cleared_of(found[0]) if found else None
+
+        with trio.CancelScope(shield=True):
+            if await self._change(name, change) is None:
+                return False
+            await self._delete_schemas([found[0].id])
+        return True
+
+    async def decide(self, subject: Subject, strategy: SchemaStrategy | None) -> None:
+        """Store the strategy of a subject that belongs to no topic; None to take it back."""
+
+        def change(versions: SchemaVersions) -> SchemaVersions | None:
+            text = "" if strategy is None else strategy.value
+            return replace(versions, strategy=text) if versions.strategy != text else None
+
+        await self._change(subject, change, anew=True)
+
+    async def _change(
+        self,
+        name: Named,
+        change: Callable[[SchemaVersions], SchemaVersions | None],
+        *,
+        anew: bool = False,
+    ) -> SchemaVersions | None:
+        """Change a list, which need not be there if it is made `anew`; returns what it was before.
+        None if nothing is to be changed.
+        """
         path = records.path_of(name)
         async with self._alone_with(path):
             for _ in range(ATTEMPTS_MAX):
                 known = await self._known(path)
-                if known.store_version == ABSENT:
+                if known.store_version == ABSENT and not anew:
+                    return None
+                changed = change(known.versions)
+                if changed is None:
                     return None
                 try:
                     with trio.CancelScope(shield=True):
-                        await self._write(path, known.versions.deleted(), known.store_version)
+                        await self._write(path, changed, known.store_version)
                 except BadVersion:
                     await self._catch_up(path)
                     continue
-                return known.versions.next_version
+                return known.versions
         raise BadVersion(f"other brokers keep adding schemas to {records.name_of(name)}")
 
     async def forget(self, name: Named) -> None:
@@ -359,15 +408,15 @@ class SchemaRegistry:
                 try:
                     with trio.CancelScope(shield=True):
                         await self._metadata.delete(path, known.store_version)
-                        await self._delete_schemas(known.versions)
+                        await self._delete_schemas(known.versions.ids)
                         return
                 except (BadVersion, NotFound):
                     await self._catch_up(path)
                 finally:
                     self._forget(path)
 
-    async def _delete_schemas(self, versions: SchemaVersions) -> None:
-        for schema_id in (*versions.hidden, *(each.id for each in versions.versions)):
+    async def _delete_schemas(self, ids: Iterable[int]) -> None:
+        for schema_id in ids:
             self._schemas.drop(schema_id)
             path = records.path_of_id(schema_id)
             found = await self._metadata.get(path)

@@ -38,10 +38,27 @@ def test_versions() -> None:
 
 
 def test_a_deletion_takes_a_version() -> None:
-    versions = SchemaVersions().with_one_more(7, "a").deleted()
+    versions = SchemaVersions(strategy="FULL").with_one_more(7, "a").deleted()
     assert versions.latest is None
-    assert (versions.next_version, versions.hidden, versions.count) == (2, (7,), 1)
+    assert (versions.next_version, versions.ids, versions.count) == (2, [7], 1)
+    assert versions.strategy == "FULL"
     assert versions.with_one_more(8, "a").versions[0].version == 2
+
+
+def test_one_version_is_deleted_in_two_steps() -> None:
+    whole = SchemaVersions().with_one_more(7, "a").with_one_more(9, "b")
+    first = whole.versions[0]
+    hidden = whole.without(first)
+    assert (hidden.versions, hidden.hidden_versions) == (whole.versions[1:], (first,))
+    assert (hidden.ids, hidden.count, hidden.next_version) == ([7, 9], 2, 2)
+    assert records.decode_versions(records.encode_versions(hidden)) == hidden
+    left = hidden.cleared_of(first)
+    assert (left.ids, left.count, left.next_version) == ([9], 1, 2)
+
+
+def test_lists_that_know_only_the_ids_of_what_is_hidden() -> None:
+    older = records.decode_versions(b'{"next_version":3,"versions":[],"hidden":[7,9]}')
+    assert (older.ids, older.hidden_versions, older.strategy) == ([7, 9], (), "")
 
 
 def test_a_schema() -> None:

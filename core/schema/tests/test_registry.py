@@ -107,6 +107,57 @@ async def test_a_deletion_hides_what_was_before(schemas: SchemaRegistry) -> None
     assert await schemas.add(NAME, MORE, FULL) == 2
 
 
+async def test_one_version_is_hidden_and_then_forgotten(metadata: MemoryMetadata) -> None:
+    schemas = made(metadata)
+    for schema in (ONE, MORE_OR_0):
+        await schemas.add(NAME, schema, FULL)
+    first = (await schemas.versions(NAME)).versions[0]
+    assert not await schemas.forget_one(NAME, 0), "it is not hidden"
+    assert not await schemas.hide_one(NAME, 2)
+    assert await schemas.hide_one(NAME, 0)
+    assert not await schemas.hide_one(NAME, 0)
+    assert await schemas.numbered(NAME, 0) is None
+    assert (await schemas.by_id(first.id)).schema == ONE, "for readers of what was written with it"
+    assert await schemas.add(NAME, ONE, FULL) == 2
+    assert await schemas.forget_one(NAME, 0)
+    assert not await schemas.forget_one(NAME, 0)
+    for other in (schemas, made(metadata)):
+        with pytest.raises(NotFound):
+            await other.by_id(first.id)
+        assert [each.version for each in (await other.versions(NAME)).versions] == [1, 2]
+
+
+async def test_a_subject_has_a_strategy_of_its_own(metadata: MemoryMetadata) -> None:
+    schemas, subject = made(metadata), records.Subject("org.Order")
+    await schemas.decide(subject, FULL)
+    assert (await made(metadata).versions(subject)).strategy == "FULL"
+    await schemas.add(subject, ONE, FULL)
+    assert await schemas.hide(subject) == 1
+    assert (await schemas.versions(subject)).strategy == "FULL"
+    await schemas.decide(subject, None)
+    assert (await schemas.versions(subject)).strategy == ""
+    await schemas.forget(subject)
+    assert await metadata.children(records.SUBJECTS) == []
+
+
+async def test_who_changes_a_list_at_the_same_time_changes_what_the_other_has_left() -> None:
+    metadata = MemoryMetadata()
+    one, other = made(metadata), made(metadata)
+    await one.add(NAME, ONE, FULL)
+    await one.add(NAME, MORE_OR_0, FULL)
+    await other.versions(NAME)
+    gone: list[bool] = []
+
+    async def hide(schemas: SchemaRegistry) -> None:
+        gone.append(await schemas.hide_one(NAME, 0))
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(hide, one)
+        nursery.start_soon(hide, other)
+    assert sorted(gone) == [False, True]
+    assert (await made(metadata).versions(NAME)).count == 2
+
+
 async def test_what_is_forgotten_leaves_nothing(metadata: MemoryMetadata) -> None:
     schemas = made(metadata)
     await schemas.add(NAME, ONE, FULL)

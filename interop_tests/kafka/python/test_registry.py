@@ -95,3 +95,17 @@ def test_subjects_come_and_go(registry, topic):
     with pytest.raises(SchemaRegistryError) as refused:
         registry.get_latest_version(subject)
     assert refused.value.error_code == 40401
+
+
+def test_versions_come_and_go(registry, topic):
+    subject = f"{topic}-key"
+    registry.set_compatibility(subject, "NONE")
+    for text in ('"string"', '"int"', '"long"'):
+        registry.register_schema(subject, Schema(text, "AVRO"))
+    assert registry.delete_version(subject, 2) == 2
+    assert registry.get_versions(subject) == [1, 3]
+    with pytest.raises(SchemaRegistryError) as refused:
+        registry.delete_version(subject, 3, permanent=True)
+    assert refused.value.error_code == 40407
+    assert registry.delete_version(subject, 2, permanent=True) == 2
+    assert registry.get_version(subject, 3).schema.schema_str == '"long"'

@@ -221,7 +221,7 @@ def weakest(method: str, path: str) -> set[Needs]:
         return set(Needs) - {Needs.OF_BOOKIE}
     if parts[:3] == ["admin", "v3", "transactions"]:
         return {Needs.SUPERUSER}
-    if parts[0] in ("subjects", "compatibility", "config"):
+    if parts[0] in ("subjects", "compatibility", "config", "mode"):
         asks = {Needs.SUBJECT_WRITER, Needs.SUBJECT} if method == "POST" else set()
         return {Needs.SUPERUSER} | asks
     if parts[:2] != ["admin", "v2"]:

@@ -11,7 +11,7 @@ unmodified. Avro is what they may register; other languages of schemas are refus
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from typing import Any, Final
 
@@ -24,7 +24,7 @@ from magnetar.core.kernel.errors import IncompatibleSchema, Invalid, NotFound
 from magnetar.core.kernel.names import TopicName
 from magnetar.core.policy.values import SchemaStrategy, schema_strategy
 from magnetar.core.schema import records, verdicts
-from magnetar.core.schema.records import Named, SchemaVersion, StoredSchema
+from magnetar.core.schema.records import Named, SchemaVersion, StoredSchema, Subject
 from magnetar.core.schema.schema import SchemaKind, TopicSchema
 from magnetar.core.schema.subjects import HOME, named, namespace_of, subject_of
 from magnetar.core.security.actions import Action, ResourceType
@@ -43,7 +43,8 @@ LEVELS: Final[Mapping[str, SchemaStrategy]] = {
     },
 }
 SUBJECT_MISSING, VERSION_MISSING, SCHEMA_MISSING, LEVEL_MISSING = 40401, 40402, 40403, 40408
-SCHEMA_INVALID, VERSION_INVALID, LEVEL_INVALID = 42201, 42202, 42203
+VERSION_DELETED, VERSION_NOT_DELETED = 40406, 40407
+SCHEMA_INVALID, VERSION_INVALID, LEVEL_INVALID, NOT_PERMITTED = 42201, 42202, 42203, 42205
 WHOLE: Final = re.compile("[0-9]{1,18}")
 POLICY: Final = "schema_compatibility_strategy"
 ADDING: Final = "is_allow_auto_update_schema"
@@ -116,24 +117,29 @@ async def sent(request: AdminRequest) -> TopicSchema:
     return schema
 
 
-async def versions_of(request: AdminRequest, name: Named) -> tuple[SchemaVersion, ...]:
-    """The versions of a subject: those in Avro."""
+async def versions_of(
+    request: AdminRequest, name: Named, *, deleted: bool = False
+) -> tuple[SchemaVersion, ...]:
+    """The versions of a subject: those in Avro, with those that are hidden if they are wanted."""
     prefix = f"{SchemaKind.AVRO.name}-"
-    found = (await request.broker.schemas.versions(name)).versions
+    known = await request.broker.schemas.versions(name)
+    found: Iterable[SchemaVersion] = known.versions
+    if deleted and known.hidden:
+        found = sorted((*known.hidden_versions, *known.versions), key=lambda one: one.version)
     return tuple(each for each in found if each.identity.startswith(prefix))
 
 
-async def present(request: AdminRequest) -> tuple[SchemaVersion, ...]:
+async def present(request: AdminRequest, *, deleted: bool = False) -> tuple[SchemaVersion, ...]:
     """The versions of the subject, which has some."""
-    found = await versions_of(request, subject(request))
+    found = await versions_of(request, subject(request), deleted=deleted)
     if not found:
         raise Problem(SUBJECT_MISSING, f"Subject '{request.part('subject')}' not found.")
     return found
 
 
-async def one(request: AdminRequest) -> SchemaVersion:
+async def one(request: AdminRequest, *, deleted: bool = False) -> SchemaVersion:
     """The version that the path names."""
-    versions, text = await present(request), request.part("version")
+    versions, text = await present(request, deleted=deleted), request.part("version")
     if text in ("latest", "-1"):
         return versions[-1]
     number = int(text) if WHOLE.fullmatch(text) else 0
@@ -172,7 +178,7 @@ async def list_subjects(request: AdminRequest) -> list[str]:
     async for name in Cooperative(chain(names, others)):
         text = subject_of(name)
         seen = text.startswith(prefix) and request.allows(*_to_see(name))
-        if seen and await versions_of(request, name):
+        if seen and await versions_of(request, name, deleted=request.flag("deleted")):
             found.append(text)
     return found
 
@@ -184,15 +190,18 @@ def _to_see(name: Named) -> tuple[Action, ResourceType, str]:
 
 
 async def list_versions(request: AdminRequest) -> list[int]:
-    return [each.version + 1 for each in await present(request)]
+    found = await present(request, deleted=request.flag("deleted"))
+    return [each.version + 1 for each in found]
 
 
 async def get_version(request: AdminRequest) -> Answer:
-    return await shown(request, subject(request), await one(request))
+    found = await one(request, deleted=request.flag("deleted"))
+    return await shown(request, subject(request), found)
 
 
 async def get_text(request: AdminRequest) -> Response:
-    stored = await request.broker.schemas.by_id((await one(request)).id)
+    found = await one(request, deleted=request.flag("deleted"))
+    stored = await request.broker.schemas.by_id(found.id)
     return Response(stored.schema.definition, media_type=JSON)
 
 
@@ -235,6 +244,27 @@ async def delete(request: AdminRequest) -> list[int]:
     found = [each.version + 1 for each in await present(request)]
     await schemas.hide(name)
     return found
+
+
+async def delete_version(request: AdminRequest) -> int:
+    """Hide one version; `permanent` deletes one that is hidden already. Its number."""
+    name, schemas, permanent = subject(request), request.broker.schemas, request.flag("permanent")
+    found = await one(request, deleted=True)
+    shown_ones = await versions_of(request, name)
+    if permanent and found in shown_ones:
+        raise Problem(VERSION_NOT_DELETED, f"version {found.version + 1} is to be deleted first")
+    if not permanent and found not in shown_ones:
+        raise Problem(VERSION_DELETED, f"version {found.version + 1} is deleted already")
+    change = schemas.forget_one if permanent else schemas.hide_one
+    if not await change(name, found.version):
+        raise Problem(VERSION_MISSING, f"version {found.version + 1} has just been deleted")
+    return found.version + 1
+
+
+async def referenced_by(request: AdminRequest) -> list[int]:
+    """The ids of schemas that refer to a version: none may."""
+    await one(request)
+    return []
 
 
 # -- ids -----------------------------------------------------------------------------------------
@@ -295,10 +325,21 @@ async def may_add(request: AdminRequest, name: Named) -> bool:
 async def _decision(request: AdminRequest, name: Named, policy_name: str) -> Any:
     """What the topic or its namespace has decided; None for nothing."""
     catalog = request.broker.catalog
+    own = await own_level(request, name) if policy_name == POLICY else None
+    if own is not None:
+        return own.value
     namespace = await catalog.policies(namespace_of(name))
     topic = await catalog.topic_policies(name) if isinstance(name, TopicName) else None
     policy = next(each for each in catalog.levels.policies if each.name == policy_name)
     return policy.decision(topic or catalog.levels.topic(), namespace, catalog.cluster)
+
+
+async def own_level(request: AdminRequest, name: Named) -> SchemaStrategy | None:
+    """What has been decided for the subject itself."""
+    if isinstance(name, Subject):
+        return schema_strategy((await request.broker.schemas.versions(name)).strategy)
+    policies = await request.broker.catalog.topic_policies(name)
+    return schema_strategy(policies.schema_compatibility_strategy)
 
 
 def level_name(rule: SchemaStrategy) -> str:
@@ -312,10 +353,7 @@ async def get_level(request: AdminRequest) -> Answer:
 
 async def get_level_of(request: AdminRequest) -> Answer:
     name = subject(request)
-    own = None
-    if isinstance(name, TopicName):
-        policies = await request.broker.catalog.topic_policies(name)
-        own = schema_strategy(policies.schema_compatibility_strategy)
+    own = await own_level(request, name)
     if own is None and not request.flag("defaultToGlobal"):
         text = request.part("subject")
         raise Problem(LEVEL_MISSING, f"Subject '{text}' does not have subject-level compatibility")
@@ -343,7 +381,7 @@ async def set_level(request: AdminRequest) -> Answer:
 
 async def set_level_of(request: AdminRequest) -> Answer:
     text, rule = await _sent_level(request)
-    await _decide(request, rule.value)
+    await _decide(request, rule)
     return {"compatibility": text}
 
 
@@ -353,10 +391,12 @@ async def remove_level_of(request: AdminRequest) -> Answer:
     return {"compatibility": level_name(rule)}
 
 
-async def _decide(request: AdminRequest, value: str | None) -> None:
+async def _decide(request: AdminRequest, rule: SchemaStrategy | None) -> None:
     name, broker = subject(request), request.broker
-    if not isinstance(name, TopicName):
-        raise Problem(LEVEL_INVALID, "only subjects of topics have a level of their own here")
+    if isinstance(name, Subject):
+        await broker.schemas.decide(name, rule)
+        return
+    value = None if rule is None else rule.value
     async with broker.catalog.changing(name.namespace):
         policies = await broker.catalog.topic_policies(name)
         changed = msgspec.structs.replace(policies, **{POLICY: value})
@@ -395,6 +435,15 @@ async def mode(_ask: AdminRequest) -> Answer:
     return {"mode": "READWRITE"}
 
 
+async def set_mode(_ask: AdminRequest) -> Answer:
+    raise Problem(NOT_PERMITTED, "there is one mode here, READWRITE; it cannot be changed")
+
+
+async def contexts(_ask: AdminRequest) -> list[str]:
+    """There is one, without a name."""
+    return ["."]
+
+
 def _table(*rows: tuple[str, str, AdminHandler, Needs]) -> Table:
     return [(methods, path, answering(handler), need) for methods, path, handler, need in rows]
 
@@ -409,7 +458,9 @@ TABLES: Final = {
         ("GET", f"{HERE}/versions", list_versions, Needs.SUBJECT),
         ("POST", f"{HERE}/versions", register, Needs.SUBJECT_WRITER),
         ("GET", VERSION, get_version, Needs.SUBJECT),
+        ("DELETE", VERSION, delete_version, Needs.SUPERUSER),
         ("GET", f"{VERSION}/schema", get_text, Needs.SUBJECT),
+        ("GET", f"{VERSION}/referencedby", referenced_by, Needs.SUBJECT),
     ),
     "/schemas": _table(
         ("GET", "/ids/{id}", get_id, Needs.IDENTITY),
@@ -431,7 +482,11 @@ TABLES: Final = {
     ),
     "/mode": _table(
         ("GET", "", mode, Needs.IDENTITY),
+        ("PUT", "", set_mode, Needs.SUPERUSER),
         ("GET", HERE, mode, Needs.IDENTITY),
+        ("PUT", HERE, set_mode, Needs.SUPERUSER),
+        ("DELETE", HERE, set_mode, Needs.SUPERUSER),
     ),
+    "/contexts": _table(("GET", "", contexts, Needs.IDENTITY)),
 }
 """By mount. There is one mode, in which everything may be read and registered."""

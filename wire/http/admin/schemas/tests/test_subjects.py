@@ -138,7 +138,55 @@ async def test_levels(visitor: Visitor) -> None:
     namespace = "/admin/v2/namespaces/public/default/schemaCompatibilityStrategy"
     assert await visitor.get(namespace) == "ALWAYS_COMPATIBLE"
     await fails(visitor, 42203, "PUT", "/config", {"compatibility": "SOME"})
-    await fails(visitor, 42203, "PUT", "/config/t-key", {"compatibility": "FULL"})
+
+
+async def test_subjects_of_no_topic_have_levels_of_their_own(visitor: Visitor) -> None:
+    await fails(visitor, 40408, "GET", "/config/t-key")
+    await says(visitor, "PUT", "/config/t-key", {"compatibility": "NONE"})
+    assert await says(visitor, "GET", "/config/t-key") == {"compatibilityLevel": "NONE"}
+    assert await says(visitor, "GET", "/subjects") == []
+    await registers(visitor, ONE, "/subjects/t-key")
+    await registers(visitor, RENAMED, "/subjects/t-key")
+    await registers(visitor, ONE, "/subjects/other-key")
+    await fails(visitor, 409, "POST", "/subjects/other-key/versions", RENAMED)
+    assert await says(visitor, "DELETE", "/config/t-key") == {"compatibility": "NONE"}
+    await fails(visitor, 40408, "GET", "/config/t-key")
+    await fails(visitor, 409, "POST", "/subjects/t-key/versions", MORE)
+
+
+@pytest.mark.parametrize("subject", [SUBJECT, "/subjects/t-key"])
+async def test_one_version_is_deleted(visitor: Visitor, subject: str) -> None:
+    first = await registers(visitor, ONE, subject)
+    await registers(visitor, MORE_OR_0, subject)
+    versions = f"{subject}/versions"
+    await fails(visitor, 40402, "DELETE", f"{versions}/3")
+    await fails(visitor, 42202, "DELETE", f"{versions}/none")
+    await fails(visitor, 40407, "DELETE", f"{versions}/1?permanent=true")
+    assert await says(visitor, "DELETE", f"{versions}/1") == 1
+    await fails(visitor, 40406, "DELETE", f"{versions}/1")
+    await fails(visitor, 40402, "GET", f"{versions}/1")
+    assert await says(visitor, "GET", versions) == [2]
+    assert await says(visitor, "GET", f"{versions}?deleted=true") == [1, 2]
+    assert (await says(visitor, "GET", f"{versions}/1?deleted=true"))["id"] == first
+    assert await says(visitor, "GET", f"/schemas/ids/{first}") == ONE
+    assert await says(visitor, "DELETE", f"{versions}/latest") == 2
+    assert await says(visitor, "GET", "/subjects") == []
+    (name,) = await says(visitor, "GET", "/subjects?deleted=true")
+    assert name == subject.removeprefix("/subjects/")
+    assert await says(visitor, "DELETE", f"{versions}/1?permanent=true") == 1
+    await fails(visitor, 40403, "GET", f"/schemas/ids/{first}")
+    await fails(visitor, 40402, "GET", f"{versions}/1?deleted=true")
+
+
+async def test_there_is_one_mode_and_one_context(visitor: Visitor) -> None:
+    for path in ("/mode", "/mode/t-value"):
+        assert await says(visitor, "GET", path) == {"mode": "READWRITE"}
+        assert "READWRITE" in await fails(visitor, 42205, "PUT", path, {"mode": "READONLY"})
+    await fails(visitor, 42205, "DELETE", "/mode/t-value")
+    assert await says(visitor, "GET", "/contexts") == ["."]
+    await registers(visitor, ONE)
+    assert await says(visitor, "GET", f"{SUBJECT}/versions/1/referencedby") == []
+    await fails(visitor, 40402, "GET", f"{SUBJECT}/versions/2/referencedby")
 
 
 async def test_compared(visitor: Visitor) -> None:
