@@ -28,6 +28,7 @@ from magnetar.core.ledger.read.transaction_index import (
     Open,
     TransactionIndex,
 )
+from magnetar.core.topic.last_message import LastMessage
 
 if TYPE_CHECKING:
     from magnetar.core.ledger.log.appends import Appended
@@ -94,6 +95,7 @@ class TransactionBuffer:
     def __init__(self, storage: Storage, ledger: ManagedLedger) -> None:
         self._ledger = ledger
         self._coming = False
+        self.last = LastMessage(ledger)
         self.fold = Fold(
             storage,
             ledger,
