@@ -296,6 +296,8 @@ async def test_its_time_ends_it(autojump_clock: MockClock) -> None:
         await trio.sleep(3)
         assert transactions.find(key) is None
         assert not target.ledger.transactions.open
+        counts = transactions.counts[0]
+        assert (counts.begun, counts.committed, counts.aborted, counts.timed_out) == (1, 0, 1, 1)
         nursery.cancel_scope.cancel()
 
 
@@ -315,6 +317,8 @@ async def test_one_that_includes_nothing_is_not_stored(autojump_clock: MockClock
             with pytest.raises(TransactionNotFound):
                 await transactions.add_topics(key, [TARGET.full], everybody)
         assert await stores.metadata.children(topic_transactions.RECORDS) == []
+        counts = transactions.counts[0]
+        assert (counts.begun, counts.committed, counts.aborted, counts.timed_out) == (3, 1, 1, 1)
         nursery.cancel_scope.cancel()
     async with running(stores) as broker:
         transactions = TopicTransactions(broker, form)
