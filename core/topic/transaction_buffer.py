@@ -67,6 +67,15 @@ def decode(data: bytes) -> Snapshot[IndexImage]:
     return Snapshot(stored.position, IndexImage(stored.open, stored.aborted), stored.created_ms)
 
 
+class AbortedTotal:
+    """How many aborted transactions all loaded topics have, as they were counted last."""
+
+    __slots__ = ("count",)
+
+    def __init__(self) -> None:
+        self.count = 0
+
+
 class TransactionalRun:
     """A run of entries of a transaction on its way to storage, which is noted when it is there. No
     closure: see `core/native/tests/test_sources.py`.

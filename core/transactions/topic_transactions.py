@@ -248,12 +248,14 @@ class TopicTransactions:
         await self._extend(key, owns, Addition(logs, [], _spelled(names)))
 
     async def _prepare(self, name: TopicName) -> None:
-        """Have the log note that it has transactions, before the first entry of one."""
+        """Have the log note that it has transactions, before the first entry of one; raises if it
+        may have no more.
+        """
         try:
             topic = (await self._broker.topic(name, create=False)).stored
         except TopicNotFound:
             return  # nothing can be published to it, until it is there and added again
-        if topic is not None and not topic.transactions.present:
+        if topic is not None:
             await topic.begin_transactions()
 
     async def add_subscriptions(

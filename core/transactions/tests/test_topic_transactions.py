@@ -26,6 +26,7 @@ from magnetar.core.kernel.errors import (
 )
 from magnetar.core.kernel.names import TopicName
 from magnetar.core.ledger.log.chain import Position
+from magnetar.core.ledger.read.transaction_index import ALL_ABORTED_MAX
 from magnetar.core.testing.bench import settled
 from magnetar.core.testing.broker import Stores, running
 from magnetar.core.testing.client import ClientConsumer, attached
@@ -348,6 +349,19 @@ async def test_records_of_what_is_over_are_deleted_together(autojump_clock: Mock
         assert len(await stores.metadata.children(topic_transactions.RECORDS)) == 3
         await trio.sleep(2 * DELETE_SECONDS)
         assert await stores.metadata.children(topic_transactions.RECORDS) == []
+
+
+async def test_a_topic_with_too_many_aborted_ones_is_not_added() -> None:
+    async with running() as broker:
+        transactions = TopicTransactions(broker, form)
+        key = await begun(transactions)
+        await topic_of(broker, TARGET)
+        broker.env.aborted.count = ALL_ABORTED_MAX
+        other = await transactions.begin(0, 60_000, "me")
+        with pytest.raises(NotAllowed, match="too many aborted"):
+            await transactions.add_topics(other, [TARGET.full], everybody)
+        await transactions.end(other, everybody, commit=True)
+        await transactions.end(key, everybody, commit=True)
 
 
 async def test_what_is_deleted_has_no_part_in_the_end() -> None:
