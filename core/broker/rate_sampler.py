@@ -1,4 +1,5 @@
-"""Samples the counters of topics, producers and subscriptions, from which rates are computed.
+"""Samples the counters of topics, producers and subscriptions, from which rates are computed, and
+counts aborted transactions.
 
 It pauses after every few hundred counters, so that thousands of topics or producers do not block
 the loop. Limits of rates are not here (`core/kernel/throttle.py`).
@@ -10,6 +11,8 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
 import trio
+
+from magnetar.core.kernel.cooperation import Cooperative
 
 if TYPE_CHECKING:
     from magnetar.core.broker.broker import Broker
@@ -25,6 +28,7 @@ async def run(broker: Broker) -> None:
     while True:
         await trio.sleep(SAMPLE_SECONDS)
         await go_round(broker.topics.values(), broker.clock.wall_ms())
+        await count_aborted(broker)
 
 
 async def go_round(topics: Iterable[Topic], now_ms: int) -> None:
@@ -35,6 +39,15 @@ async def go_round(topics: Iterable[Topic], now_ms: int) -> None:
         if left <= 0:
             left = COUNTERS_PER_REST
             await trio.lowlevel.checkpoint()
+
+
+async def count_aborted(broker: Broker) -> None:
+    """Count the aborted transactions that all topics have in memory, which are limited."""
+    count = 0
+    async for topic in Cooperative(list(broker.topics.values())):
+        if topic.stored is not None:
+            count += len(topic.stored.ledger.transactions.aborted)
+    broker.env.aborted.count = count
 
 
 def sample(topic: Topic, now_ms: int) -> int:

@@ -11,6 +11,7 @@ from magnetar.core.dispatch.selectors import Division
 from magnetar.core.kernel.clock import Clock
 from magnetar.core.ledger.storage import Storage
 from magnetar.core.topic.subscription.held import HeldSubscriptions
+from magnetar.core.topic.transaction_buffer import AbortedTotal
 
 if TYPE_CHECKING:
     from magnetar.core.topic.persistent_topic import PersistentTopic
@@ -35,3 +36,4 @@ class Environment(Struct, frozen=True):
     division: Division = Division()
     """How the keys of Key_Shared subscriptions are divided."""
     held: HeldSubscriptions = field(default_factory=HeldSubscriptions)
+    aborted: AbortedTotal = field(default_factory=AbortedTotal)

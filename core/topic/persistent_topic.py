@@ -137,8 +137,13 @@ class PersistentTopic:
         self._listeners.append(listener)
 
     async def begin_transactions(self) -> None:
-        """Store that the log has transactions, before the first entry of one."""
+        """Store that the log has transactions, before the first entry of one. `NotAllowed` if it
+        may have no more of them.
+        """
         restrictions.check_changeable(self.name)
+        self.transactions.index.check_room(self.env.aborted.count)
+        if self.transactions.present:
+            return
         async with self._attaching:
             if self.transactions.present:
                 return

@@ -1,4 +1,4 @@
-"""Finds entries: by publish time, in a binary search over the log, and the last one to deliver.
+"""Finds entries by publish time, in a binary search over the log.
 
 Publish times come from clients' clocks and need not be in order. If they are not, the result is one
 of the positions where an earlier message precedes a later one, as in Pulsar
@@ -10,11 +10,7 @@ from typing import Final
 from magnetar.core.entry.forms import form_of
 from magnetar.core.ledger.log.chain import START, Chain, Position
 from magnetar.core.ledger.log.managed_ledger import ManagedLedger
-from magnetar.core.topic.subscription.foreign_entries import is_hidden
 
-LOOKED_AT_ONCE: Final = 64
-LOOKED_AT_BYTES: Final = 4 * 1024 * 1024
-"""Entries, and bytes, that are read at once in search of the last one that is not hidden."""
 LATEST_LEDGER: Final = 2**63 - 1
 """The ledger id of `MessageId.latest` in Pulsar's clients."""
 
@@ -62,45 +58,3 @@ async def _published(ledger: ManagedLedger, position: Position) -> int:
             return 0
         sent = near.sent(0)
     return form_of(sent).publish_time(sent)
-
-
-async def last_delivered(ledger: ManagedLedger) -> Position:
-    """The last entry that consumers are delivered, now that some transactions may be open; START or
-    lower if there is none. Read backwards, past entries of aborted transactions.
-    """
-    chain, transactions = ledger.chain, ledger.transactions
-    if not transactions.present:
-        return chain.confirmed
-    first = transactions.oldest
-    end = chain.confirmed if first is None else (first.position[0], first.position[1] - 1)
-    for segment in reversed(list(chain.segments)):
-        last = chain.last_entry_of(segment)
-        if segment.ledger_id == end[0]:
-            last = min(last, end[1])
-        elif segment.ledger_id > end[0]:
-            continue
-        while last >= segment.first_entry:
-            begin = max(last + 1 - LOOKED_AT_ONCE, 0)
-            found = await _last_shown(ledger, segment.ledger_id, begin, last)
-            if found is not None:
-                return found
-            last = begin - 1
-    return START
-
-
-async def _last_shown(
-    ledger: ManagedLedger, ledger_id: int, first: int, last: int
-) -> Position | None:
-    """The last entry of a stretch that is not hidden from consumers."""
-    found = None
-    while first <= last:
-        part = await ledger.losses.read_round((ledger_id, first), last + 1 - first, LOOKED_AT_BYTES)
-        for place in range(len(part.payloads)):
-            position = part.ledger_id, part.first_entry + place
-            within = position <= (ledger_id, last)
-            if within and not is_hidden(ledger.transactions, part, place):
-                found = position
-        if part.ledger_id != ledger_id:
-            break
-        first = part.first_entry + len(part.payloads)
-    return found

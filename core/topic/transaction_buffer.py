@@ -28,6 +28,7 @@ from magnetar.core.ledger.read.transaction_index import (
     Open,
     TransactionIndex,
 )
+from magnetar.core.topic.last_message import LastMessage
 
 if TYPE_CHECKING:
     from magnetar.core.ledger.log.appends import Appended
@@ -66,6 +67,15 @@ def decode(data: bytes) -> Snapshot[IndexImage]:
     return Snapshot(stored.position, IndexImage(stored.open, stored.aborted), stored.created_ms)
 
 
+class AbortedTotal:
+    """How many aborted transactions all loaded topics have, as they were counted last."""
+
+    __slots__ = ("count",)
+
+    def __init__(self) -> None:
+        self.count = 0
+
+
 class TransactionalRun:
     """A run of entries of a transaction on its way to storage, which is noted when it is there. No
     closure: see `core/native/tests/test_sources.py`.
@@ -94,6 +104,7 @@ class TransactionBuffer:
     def __init__(self, storage: Storage, ledger: ManagedLedger) -> None:
         self._ledger = ledger
         self._coming = False
+        self.last = LastMessage(ledger)
         self.fold = Fold(
             storage,
             ledger,

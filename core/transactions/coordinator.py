@@ -93,6 +93,9 @@ class TransactionKind(Struct, frozen=True):
     `BrokerError`."""
     is_reused: bool = True
     """Whether the next transaction has the same name: else the record is deleted at the end."""
+    decided: Callable[[Transaction, bool, bool], object] | None = None
+    """Is told of each decision when it is stored: whether to commit, and whether because the
+    transaction's time was over."""
 
 
 REUSED: Final = TransactionKind()
@@ -377,10 +380,16 @@ class TransactionCoordinator:
         slot.record.expect_none()
         self._know(slot)
 
-    def drop(self, slot: TransactionSlot) -> None:
+    def drop(self, slot: TransactionSlot, *, commit: bool, timed_out: bool = False) -> None:
         """End a transaction that includes nothing. Plain call."""
-        slot.begun = None
+        begun, slot.begun = slot.begun, None
         self._know(slot)
+        if begun is not None:
+            self._tell(begun, commit, timed_out)
+
+    def _tell(self, found: Transaction, commit: bool, timed_out: bool) -> None:
+        if self._kind.decided is not None:
+            self._kind.decided(found, commit, timed_out)
 
     async def store(self, slot: TransactionSlot, found: Transaction, **changes: Any) -> Transaction:
         """Store a changed transaction; `NotCoordinator` if another broker has taken it over."""
@@ -418,14 +427,21 @@ class TransactionCoordinator:
         )
 
     async def decide(
-        self, slot: TransactionSlot, *, commit: bool, epoch: int | None = None
+        self,
+        slot: TransactionSlot,
+        *,
+        commit: bool,
+        epoch: int | None = None,
+        timed_out: bool = False,
     ) -> None:
         """Store the decision; a task carries it out afterwards."""
         found = slot.transaction
         assert found is not None, "a transaction begins with its writer"
         assert found.state is TransactionState.ONGOING, "only what goes on is decided"
         state = TransactionState.COMMITTING if commit else TransactionState.ABORTING
-        await self.store(slot, found, state=state, epoch=found.epoch if epoch is None else epoch)
+        epoch = found.epoch if epoch is None else epoch
+        await self.store(slot, found, state=state, epoch=epoch)
+        self._tell(found, commit, timed_out)
         self._finish_later(slot)
 
     async def _time_out(self, slot: TransactionSlot) -> None:
@@ -435,10 +451,10 @@ class TransactionCoordinator:
                 return
             log.info("transaction %s: aborted after %d ms", found.name, found.timeout_ms)
             if slot.begun is not None:
-                self.drop(slot)
+                self.drop(slot, commit=False, timed_out=True)
             else:
                 # fences its writer
-                await self.decide(slot, commit=False, epoch=found.epoch + 1)
+                await self.decide(slot, commit=False, epoch=found.epoch + 1, timed_out=True)
 
     async def forget(self, name: str) -> None:
         """Delete the record of a transaction, unless it is ongoing."""

@@ -51,6 +51,7 @@ import trio
 from msgspec import Struct
 
 from magnetar.core.entry.form import TransactionalForm
+from magnetar.core.kernel.cooperation import Cooperative
 from magnetar.core.kernel.errors import (
     BrokerError,
     NotAllowed,
@@ -116,12 +117,32 @@ class Addition(Struct, eq=False):
         )
 
 
+class TransactionCounts:
+    """The transactions of one coordinator since the start."""
+
+    __slots__ = ("aborted", "begun", "committed", "timed_out")
+
+    def __init__(self) -> None:
+        self.begun = self.committed = 0
+        self.aborted = 0
+        """With those whose time was over."""
+        self.timed_out = 0
+
+    def decided(self, *, commit: bool, timed_out: bool) -> None:
+        if commit:
+            self.committed += 1
+        else:
+            self.aborted += 1
+            self.timed_out += timed_out
+
+
 class TopicTransactions:
     """See the module's docstring."""
 
     def __init__(self, broker: TopicHost, form: TransactionalForm) -> None:
         self._broker = broker
-        kind = TransactionKind(id_of, self._settle, is_reused=False)
+        self.counts = [TransactionCounts() for _ in range(COORDINATORS)]
+        kind = TransactionKind(id_of, self._settle, is_reused=False, decided=self._decided)
         self._coordinator = TransactionCoordinator(broker, RECORDS, form, nothing_pending, kind)
         self._next = self._reserved = 0
         """The next number, and the first one that is not reserved."""
@@ -146,6 +167,13 @@ class TopicTransactions:
         """All that are not ended."""
         for found in self._coordinator.all():
             yield id_of(found), found
+
+    async def open_of_each(self) -> list[int]:
+        """How many of each coordinator are not ended."""
+        found = [0] * COORDINATORS
+        async for each in Cooperative(list(self._coordinator.all())):
+            found[id_of(each)[0]] += 1
+        return found
 
     def check_coordinator(self, number: int) -> None:
         """Raise `NotCoordinator` unless there is a coordinator of that number."""
@@ -200,6 +228,7 @@ class TopicTransactions:
             owner=owner,
         )
         self._coordinator.begin(begun)
+        self.counts[number].begun += 1
         return key
 
     async def _reserve(self) -> None:
@@ -219,12 +248,14 @@ class TopicTransactions:
         await self._extend(key, owns, Addition(logs, [], _spelled(names)))
 
     async def _prepare(self, name: TopicName) -> None:
-        """Have the log note that it has transactions, before the first entry of one."""
+        """Have the log note that it has transactions, before the first entry of one; raises if it
+        may have no more.
+        """
         try:
             topic = (await self._broker.topic(name, create=False)).stored
         except TopicNotFound:
             return  # nothing can be published to it, until it is there and added again
-        if topic is not None and not topic.transactions.present:
+        if topic is not None:
             await topic.begin_transactions()
 
     async def add_subscriptions(
@@ -294,7 +325,7 @@ class TopicTransactions:
         async with coordinator.alone_with(_name(key), settled=False) as slot:
             found = _owned(key, slot.transaction, owns)
             if slot.begun is not None:
-                coordinator.drop(slot)
+                coordinator.drop(slot, commit=commit)
             elif found.state is TransactionState.ONGOING:
                 await coordinator.decide(slot, commit=commit)
             elif found.state is not wanted:
@@ -306,6 +337,9 @@ class TopicTransactions:
             raise NotReady(f"transaction {_shown(key)} is {outcome}, but not everywhere yet")
         if slot.lost:
             raise NotCoordinator(f"another broker coordinates transaction {_shown(key)}")
+
+    def _decided(self, found: Transaction, commit: bool, timed_out: bool) -> None:
+        self.counts[id_of(found)[0]].decided(commit=commit, timed_out=timed_out)
 
     # -- carrying out ---------------------------------------------------------------------------
 

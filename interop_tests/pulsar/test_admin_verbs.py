@@ -13,6 +13,8 @@ import pytest
 
 from interop_tests.pulsar import verbs
 from interop_tests.pulsar.test_admin_cli import Admin, admin, jars
+from interop_tests.raw import Raw
+from magnetar.wire.pulsar.tests import peer
 
 __all__ = ["admin", "jars"]
 
@@ -69,11 +71,17 @@ def test_each_verb(admin: Admin, tmp_path: Path) -> None:
     producer = client.create_producer(verbs.T)
     sent = [producer.send(b"x") for _ in range(3)]
     client.close()
+    with Raw(admin.server).introduce() as peer_of_coordinator:
+        begun = peer_of_coordinator.ask(peer.new_txn(1, ttl_ms=600_000)).body
+        txn = begun.txnid_most_bits, begun.txnid_least_bits
+        added = peer_of_coordinator.ask(peer.add_partitions(2, txn, verbs.T))
+    assert (txn[0], added.body.error) == (0, 0)
     schema = tmp_path / "schema.json"
     schema.write_text(json.dumps(SCHEMA))
     fillers = {
         "{schema}": str(schema),
         "{ledger}": str(sent[0].ledger_id()),
+        "{least}": str(txn[1]),
         "{state}": '{"key":"k","stringValue":"v"}',
     }
     lines = list(verbs.commands())

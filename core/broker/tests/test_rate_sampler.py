@@ -27,6 +27,22 @@ async def test_a_topic_knows_how_much_comes_in(nursery: trio.Nursery) -> None:
     nursery.cancel_scope.cancel()
 
 
+async def test_aborted_transactions_are_counted(nursery: trio.Nursery) -> None:
+    broker = Broker(
+        BrokerSettings(), MemoryLedgers(), MemoryMetadata(), SystemClock(), lambda: None
+    )
+    await nursery.start(broker.run)
+    for name, aborted in (("a", 3), ("b", 4), ("non-persistent://public/default/c", 0)):
+        topic = await broker.topic(TopicName.parse(name))
+        for number in range(aborted):
+            assert topic.stored is not None
+            topic.stored.ledger.transactions.wrote(number, number, (1, number), 0)
+            topic.stored.ledger.transactions.ended(number, number + 10, committed=False)
+    await rate_sampler.count_aborted(broker)
+    assert broker.env.aborted.count == 7
+    nursery.cancel_scope.cancel()
+
+
 async def test_thousands_of_idle_topics_cost_no_pause(nursery: trio.Nursery) -> None:
     broker = Broker(
         BrokerSettings(), MemoryLedgers(), MemoryMetadata(), SystemClock(), lambda: None

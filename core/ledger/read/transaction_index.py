@@ -16,13 +16,19 @@ restart, the state is the same; a marker of nothing open changes nothing.
 from __future__ import annotations
 
 from bisect import bisect_left
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from magnetar.core.entry.form import MarkKind, TransactionKey
 from magnetar.core.entry.forms import form_of
 from magnetar.core.kernel.errors import NotAllowed
 from magnetar.core.ledger.log.chain import Position
 from magnetar.core.ledger.log.change_notice import ChangeNotice
+
+ABORTED_MAX: Final = 50_000
+"""Transactions of one log that are aborted, or may be: 19 MB of memory, and 440 KB of a snapshot,
+which has to fit into a znode."""
+ALL_ABORTED_MAX: Final = 250_000
+"""Aborted ones of all logs that are loaded, in 93 MB."""
 
 
 class Open(NamedTuple):
@@ -89,6 +95,14 @@ class TransactionIndex:
         if self.open:
             raise NotAllowed(
                 f"transactions are open in the topic ({len(self.open)}): end them first"
+            )
+
+    def check_room(self, all_aborted: int) -> None:
+        """Raise `NotAllowed` if no more transactions may begin, as they may be aborted."""
+        if len(self.aborted) + len(self.open) >= ABORTED_MAX or all_aborted >= ALL_ABORTED_MAX:
+            raise NotAllowed(
+                f"messages of too many aborted transactions are stored ({len(self.aborted)} here, "
+                f"{all_aborted} in all topics): wait for retention, or delete them"
             )
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import zlib
 from typing import Any
 
@@ -12,7 +13,14 @@ from magnetar.core.entry.kafka import form, record_batch
 from magnetar.core.entry.record import Record
 from magnetar.core.kernel.errors import NotAllowed, NotReady, StorageFailed
 from magnetar.core.ledger.fold.fold import Snapshot
-from magnetar.core.ledger.read.transaction_index import Aborted, IndexImage, Open, TransactionIndex
+from magnetar.core.ledger.read.transaction_index import (
+    ABORTED_MAX,
+    ALL_ABORTED_MAX,
+    Aborted,
+    IndexImage,
+    Open,
+    TransactionIndex,
+)
 from magnetar.core.testing.bench import Bench, bench, settled
 from magnetar.core.topic.persistent_topic import PersistentTopic
 from magnetar.core.topic.transaction_buffer import decode, encode
@@ -91,6 +99,30 @@ async def test_what_was_before_the_first_is_not_read_again(
         monkeypatch.setattr(TransactionIndex, "apply", applying)
         await desk.topic()
         assert seen == [20]
+
+
+async def test_a_snapshot_of_as_many_as_may_be_fits_into_a_znode() -> None:
+    generator = random.Random(1)
+    index, at = TransactionIndex(), 10_000_000
+    for number in range(ABORTED_MAX):
+        key = (generator.randrange(16), 1_000_000 + number)
+        index.wrote(key, at, (123_456, number), 0)
+        at += generator.randrange(1, 300)
+        index.ended(key, at, committed=False)
+        at += 1
+    stored = zlib.compress(encode(Snapshot((1, 2), index.snapshot(), 0)))
+    assert 300_000 < len(stored) < 900_000, "as `zookeeper/store.py` allows"
+
+
+async def test_a_topic_with_too_many_aborted_ones_begins_no_more() -> None:
+    async with bench() as desk:
+        topic = await desk.topic()
+        await topic.begin_transactions()
+        desk.env.aborted.count = ALL_ABORTED_MAX
+        with pytest.raises(NotAllowed, match="aborted"):
+            await topic.begin_transactions()
+        desk.env.aborted.count = 0
+        await topic.begin_transactions()
 
 
 async def test_a_deleted_topic_leaves_no_snapshot() -> None:

@@ -26,6 +26,7 @@ from magnetar.core.kernel.errors import (
 )
 from magnetar.core.kernel.names import TopicName
 from magnetar.core.ledger.log.chain import Position
+from magnetar.core.ledger.read.transaction_index import ALL_ABORTED_MAX
 from magnetar.core.testing.bench import settled
 from magnetar.core.testing.broker import Stores, running
 from magnetar.core.testing.client import ClientConsumer, attached
@@ -296,6 +297,8 @@ async def test_its_time_ends_it(autojump_clock: MockClock) -> None:
         await trio.sleep(3)
         assert transactions.find(key) is None
         assert not target.ledger.transactions.open
+        counts = transactions.counts[0]
+        assert (counts.begun, counts.committed, counts.aborted, counts.timed_out) == (1, 0, 1, 1)
         nursery.cancel_scope.cancel()
 
 
@@ -315,6 +318,8 @@ async def test_one_that_includes_nothing_is_not_stored(autojump_clock: MockClock
             with pytest.raises(TransactionNotFound):
                 await transactions.add_topics(key, [TARGET.full], everybody)
         assert await stores.metadata.children(topic_transactions.RECORDS) == []
+        counts = transactions.counts[0]
+        assert (counts.begun, counts.committed, counts.aborted, counts.timed_out) == (3, 1, 1, 1)
         nursery.cancel_scope.cancel()
     async with running(stores) as broker:
         transactions = TopicTransactions(broker, form)
@@ -344,6 +349,19 @@ async def test_records_of_what_is_over_are_deleted_together(autojump_clock: Mock
         assert len(await stores.metadata.children(topic_transactions.RECORDS)) == 3
         await trio.sleep(2 * DELETE_SECONDS)
         assert await stores.metadata.children(topic_transactions.RECORDS) == []
+
+
+async def test_a_topic_with_too_many_aborted_ones_is_not_added() -> None:
+    async with running() as broker:
+        transactions = TopicTransactions(broker, form)
+        key = await begun(transactions)
+        await topic_of(broker, TARGET)
+        broker.env.aborted.count = ALL_ABORTED_MAX
+        other = await transactions.begin(0, 60_000, "me")
+        with pytest.raises(NotAllowed, match="too many aborted"):
+            await transactions.add_topics(other, [TARGET.full], everybody)
+        await transactions.end(other, everybody, commit=True)
+        await transactions.end(key, everybody, commit=True)
 
 
 async def test_what_is_deleted_has_no_part_in_the_end() -> None:

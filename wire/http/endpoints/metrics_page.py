@@ -19,6 +19,7 @@ from starlette.responses import Response, StreamingResponse
 from magnetar.core.kernel.cooperation import Cooperative
 from magnetar.core.kernel.rates import Outflow
 from magnetar.core.ledger.log.statistics import WriteStatistics
+from magnetar.core.ledger.read.transaction_index import TransactionIndex
 from magnetar.core.topic.backlog import backlog_bytes
 from magnetar.core.topic.persistent_topic import PersistentTopic
 from magnetar.core.topic.subscription.consumer import Subscription
@@ -33,7 +34,14 @@ from magnetar.wire.http.metrics.exposition import (
     label_text,
     pieces,
 )
-from magnetar.wire.http.metrics.names import LATENCIES, OF_SUBSCRIPTIONS, OF_TOPICS, SIZES, SUMMED
+from magnetar.wire.http.metrics.names import (
+    LATENCIES,
+    OF_COORDINATORS,
+    OF_SUBSCRIPTIONS,
+    OF_TOPICS,
+    SIZES,
+    SUMMED,
+)
 from magnetar.wire.http.options import HttpOptions
 from magnetar.wire.http.request import AdminRequest
 from magnetar.wire.http.rights import Needs
@@ -57,6 +65,7 @@ class Families:
             for name, kind, about in (
                 *OF_TOPICS,
                 *OF_SUBSCRIPTIONS,
+                *OF_COORDINATORS,
                 *kafka_names.OF_PARTITIONS,
                 *kafka_names.OF_GROUPS,
             )
@@ -147,7 +156,23 @@ async def _topics(request: AdminRequest) -> Families:
         _topic(families, cluster, topic)
         if topic.stored is not None:
             _groups(families, request.options, topic.stored)
+    await _coordinators(families, cluster, request.options)
     return families
+
+
+async def _coordinators(families: Families, cluster: str, options: HttpOptions) -> None:
+    """Add the coordinators of transactions, if these are on."""
+    transactions = options.transactions
+    if transactions is None:
+        return
+    active = await transactions.open_of_each()
+    for number, counts in enumerate(transactions.counts):
+        own = (
+            active[number], counts.begun, counts.committed, counts.aborted, counts.timed_out
+        )  # fmt: skip
+        labels = label_text((("cluster", cluster), ("coordinator_id", str(number))))
+        names = (name for name, _, _ in OF_COORDINATORS)
+        families.add(labels, dict(zip(names, own, strict=True)))
 
 
 def _groups(families: Families, options: HttpOptions, topic: PersistentTopic) -> None:
@@ -211,7 +236,19 @@ def _storage(topic: PersistentTopic) -> dict[str, float]:
         "magnetar_lost_ranges_total": topic.ledger.losses.count,
         "magnetar_lost_entries_total": topic.ledger.losses.entries,
         "pulsar_storage_write_rate": topic.rates.per_second.entries,
+        **_transactions(topic.ledger.transactions),
         **_writes(topic.ledger.writes),
+    }
+
+
+def _transactions(index: TransactionIndex) -> dict[str, float]:
+    """Those of all protocols; empty for a topic that never had any, as most have not."""
+    if not index.present:
+        return {}
+    return {
+        "pulsar_txn_tb_active_total": len(index.open),
+        "pulsar_txn_tb_aborted_total": len(index.aborted),
+        "pulsar_txn_tb_committed_total": index.committed,
     }
 
 

@@ -50,12 +50,23 @@ OF_TOPICS: Final[Names] = (
     ("pulsar_storage_backlog_quota_limit_time", "gauge", "Seconds, -1 for any number"),
     ("pulsar_storage_offloaded_size", "gauge", "Bytes that were offloaded: none"),
     ("pulsar_storage_write_rate", "gauge", "Entries stored per second"),
+    ("pulsar_txn_tb_active_total", "gauge", "Transactions that are open in the topic"),
+    ("pulsar_txn_tb_aborted_total", "gauge", "Aborted ones that it still has messages of"),
+    ("pulsar_txn_tb_committed_total", "counter", "Committed ones since the topic was loaded"),
     ("magnetar_lost_ranges_total", "counter", "Ranges of entries that were found unreadable"),
     ("magnetar_lost_entries_total", "counter", "Entries in those"),
     *_buckets("pulsar_storage_write_latency", LATENCIES, "Entries that took up to so many ms"),
     *_buckets("pulsar_storage_ledger_write_latency", LATENCIES, "The same, of storage alone"),
     *_buckets("pulsar_entry_size", SIZES, "Entries of up to that size, by the mean of each run"),
 )
+OF_COORDINATORS: Final[Names] = (
+    ("pulsar_txn_active_count", "gauge", "Transactions that are not ended"),
+    ("pulsar_txn_created_total", "counter", "Transactions begun since the start"),
+    ("pulsar_txn_committed_total", "counter", "Those that were committed"),
+    ("pulsar_txn_aborted_total", "counter", "Those that were aborted"),
+    ("pulsar_txn_timeout_total", "counter", "Those of them whose time was over"),
+)
+"""Of each coordinator of Pulsar's transactions."""
 OF_SUBSCRIPTIONS: Final[Names] = (
     ("pulsar_subscription_back_log", "gauge", "Entries before the subscription"),
     ("pulsar_subscription_back_log_no_delayed", "gauge", "Those of them that need not wait"),

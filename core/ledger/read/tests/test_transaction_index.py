@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from magnetar.core.ledger.read.transaction_index import TransactionIndex
+from magnetar.core.kernel.errors import NotAllowed
+from magnetar.core.ledger.read.transaction_index import (
+    ABORTED_MAX,
+    ALL_ABORTED_MAX,
+    TransactionIndex,
+)
 
 WRITERS = 3
 steps = st.lists(
@@ -74,6 +80,21 @@ def test_the_beginning_of_the_log_is_forgotten(story: list[tuple[str, int]], sta
         what, writer = story[index]
         if what == "write":
             assert state.hides(writer, index) is (fate(story, index) == "abort")
+
+
+def test_what_is_remembered_is_limited() -> None:
+    state = TransactionIndex()
+    for number in range(ABORTED_MAX):
+        state.check_room(0)
+        state.wrote((1, number), 2 * number, (7, 2 * number), 0)
+        if number % 1000:  # some are open: they may be aborted
+            state.ended((1, number), 2 * number + 1, committed=False)
+    with pytest.raises(NotAllowed, match="49950 here"):
+        state.check_room(0)
+    state.forget_before(100)
+    state.check_room(0)
+    with pytest.raises(NotAllowed, match="250000 in all topics"):
+        state.check_room(ALL_ABORTED_MAX)
 
 
 @given(steps, st.integers(0, 40))

@@ -245,6 +245,7 @@ async def position_in_pending_ack(request: AdminRequest) -> Json:
 
 TOPIC: Final = "{tenant}/{namespace}/{topic}"
 ONE: Final = "{most}/{least}"
+POSITION: Final = f"{TOPIC}/{{subscription}}/{{ledger}}/{{entry}}"
 OTHER: Final = NotHere("transactions have no logs of their own here, and always 16 coordinators")
 TABLE: Final[Table] = (
     ("GET", "/coordinators", coordinators, Needs.SUPERUSER),
@@ -261,11 +262,8 @@ TABLE: Final[Table] = (
         Needs.CONSUMER,
     ),
     ("GET", f"/pendingAckStats/{TOPIC}/{{subscription}}", pending_ack_stats, Needs.CONSUMER),
-    (
-        "GET",
-        f"/pendingAckStats/{TOPIC}/{{subscription}}/{{ledger}}/{{entry}}",
-        position_in_pending_ack,
-        Needs.CONSUMER,
-    ),
+    ("GET", f"/pendingAckStats/{POSITION}", position_in_pending_ack, Needs.CONSUMER),
+    # asked by Java's admin client (4.2.4, as seen); Pulsar's documentation has the path above
+    ("GET", f"/positionStatsInPendingAck/{POSITION}", position_in_pending_ack, Needs.CONSUMER),
     ("GET POST", "/{rest:path}", OTHER, Needs.IDENTITY),
 )

@@ -3,11 +3,16 @@
 import msgspec
 import pytest
 import trio
+from msgspec.structs import replace
 from prometheus_client.parser import text_string_to_metric_families
 
 from magnetar.core.broker import rate_sampler
+from magnetar.core.entry.pulsar import form
 from magnetar.core.kernel.names import TopicName
+from magnetar.core.testing.bench import settled
+from magnetar.core.testing.entries import part
 from magnetar.core.testing.turns import counted_turns
+from magnetar.core.transactions.topic_transactions import TopicTransactions
 from magnetar.wire.http.endpoints.metrics_page import TOPICS_PER_REST
 from magnetar.wire.http.metrics.names import LATENCIES
 from magnetar.wire.http.tests.visitor import OPTIONS, Visitor, visiting
@@ -26,7 +31,12 @@ async def read(visitor: Visitor) -> dict[str, dict[str, float]]:
     found: dict[str, dict[str, float]] = {}
     for family in text_string_to_metric_families(answer.text):
         for sample in family.samples:
-            key = sample.labels.get("subscription") or sample.labels.get("topic", "")
+            labels = sample.labels
+            key = (
+                labels.get("subscription")
+                or labels.get("topic")
+                or labels.get("coordinator_id", "")
+            )
             found.setdefault(sample.name, {})[key] = sample.value
     return found
 
@@ -47,6 +57,40 @@ async def test_what_comes_in_and_waits_is_told(visitor: Visitor) -> None:
     assert found["pulsar_topics_count"] == {"": 1}
     assert found["magnetar_ready"] == {"": 1}
     assert (await read(visitor))["magnetar_http_pause_seconds_max"][""] > 0, "of the request before"
+
+
+async def test_transactions_are_told(visitor: Visitor) -> None:
+    services = visitor.services
+    transactions = TopicTransactions(visitor.broker, form)
+    services.options = replace(services.options, transactions=transactions)
+    topic = await visitor.topic("a")
+    await visitor.topic("plain")
+    kept = []
+    for commit in (True, False, None):
+        key = await transactions.begin(2, 60_000, "me")
+        await transactions.add_topics(key, ["a"], lambda _owner: True)
+        topic.publish([part(key)], None, topic.in_transaction(key, lambda _result: None))
+        await settled()
+        if commit is None:
+            kept.append(key)
+        else:
+            await transactions.end(key, lambda _owner: True, commit=commit)
+    found = await read(visitor)
+    name = TOPIC["topic"]
+    assert found["pulsar_txn_tb_active_total"] == {name: 1}, "not of a topic without any"
+    assert found["pulsar_txn_tb_aborted_total"] == {name: 1}
+    assert found["pulsar_txn_tb_committed_total"] == {name: 1}
+    told = {
+        "active_count": 1, "created_total": 3, "committed_total": 1, "aborted_total": 1,
+        "timeout_total": 0,
+    }  # fmt: skip
+    for what, count in told.items():
+        of_each = found[f"pulsar_txn_{what}"]
+        assert of_each == {str(number): count if number == 2 else 0 for number in range(16)}
+    await transactions.end(kept[0], lambda _owner: True, commit=True)
+    found = await read(visitor)
+    assert found["pulsar_txn_active_count"]["2"] == 0
+    assert found["pulsar_txn_committed_total"]["2"] == 2
 
 
 async def test_topics_that_store_nothing_are_told_too(visitor: Visitor) -> None:

@@ -13,7 +13,7 @@ from magnetar.core.kernel.errors import Corrupted, Invalid, NotAllowed, NotReady
 from magnetar.core.ledger.log.chain import START, Position
 from magnetar.core.topic.compacted.compacted_reads import last_compacted, mark_by_time
 from magnetar.core.topic.persistent_topic import PersistentTopic
-from magnetar.core.topic.seek import last_delivered, mark_before
+from magnetar.core.topic.seek import mark_before
 from magnetar.core.topic.subscription.consumer import PartialAck
 from magnetar.wire.pulsar import events, replies
 
@@ -56,7 +56,7 @@ class SeekHandlers:
         topic = attached.topic.stored
         if topic is None:
             raise NotAllowed("a topic that stores nothing has no last message")
-        last, partition = await last_delivered(topic.ledger), topic.name.partition_index
+        last, partition = await topic.transactions.last.find(), topic.name.partition_index
         batch_index = -1
         if attached.consumer.request.read_compacted and last <= topic.compacted.horizon:
             found = await last_compacted(topic)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
 from msgspec.structs import replace
 
 from magnetar.core.entry.pulsar import form
@@ -113,7 +114,8 @@ async def test_one_over_its_life(visitor: Visitor) -> None:
     assert (stats["ongoingTxnCount"], stats["abortedTxnCount"]) == (0, 1)
 
 
-async def test_which_messages_are_held(visitor: Visitor) -> None:
+@pytest.mark.parametrize("asked", ["pendingAckStats", "positionStatsInPendingAck"])
+async def test_which_messages_are_held(visitor: Visitor, asked: str) -> None:
     transactions = given(visitor)
     topic = await visitor.topic("t")
     places = await visitor.publish("t", [entry()] * 3)
@@ -125,7 +127,7 @@ async def test_which_messages_are_held(visitor: Visitor) -> None:
     subscription.cursor.ack_range(*places[0], places[0][1])
     seen = []
     for query in ("0", "1", "2?batchIndex=0", "2?batchIndex=1"):
-        path = f"{HERE}/pendingAckStats/public/default/t/s/{places[0][0]}/{query}"
+        path = f"{HERE}/{asked}/public/default/t/s/{places[0][0]}/{query}"
         seen.append((await visitor.get(path))["state"])
     assert seen == ["MarkDelete", "PendingAck", "NotInPendingAck", "PendingAck"]
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from magnetar.core.entry.kafka import record_batch
+from magnetar.core.ledger.read.transaction_index import ALL_ABORTED_MAX
 from magnetar.core.testing.bench import settled
 from magnetar.wire.kafka import errors
 from magnetar.wire.kafka.conftest import Client, Stage, fetch_request
@@ -129,6 +130,14 @@ async def test_what_came_to_nothing_is_named(stage: Stage) -> None:
     ]
     assert (await committed(one.client, 2)).aborted_transactions == []
     assert (await one.client.fetch("t", 0)).aborted_transactions is None
+
+
+async def test_a_topic_with_too_many_aborted_ones_takes_no_more(stage: Stage) -> None:
+    one = await producer(stage)
+    stage.broker.env.aborted.count = ALL_ABORTED_MAX
+    assert await one.add() == errors.POLICY_VIOLATION
+    stage.broker.env.aborted.count = 0
+    assert await one.add() == 0
 
 
 async def test_a_reader_waits_for_the_decision(stage: Stage) -> None:
