@@ -59,7 +59,8 @@ from magnetar.wire.pulsar.websocket.endpoint import (
     RefusedRequest,
     endpoint_of,
 )
-from magnetar.wire.pulsar.websocket.exchange import Dialogue
+from magnetar.wire.pulsar.websocket.exchange import TRY_AGAIN_LATER, Dialogue
+from magnetar.wire.pulsar.websocket.held_entries import HeldEntries
 from magnetar.wire.pulsar.websocket.producing import ProducerDialogue
 from magnetar.wire.pulsar.wire import PulsarWire
 
@@ -130,6 +131,8 @@ class WebSocketSurroundings(NamedTuple):
     """Has `woken` called."""
     chance: int
     """A random number."""
+    held: HeldEntries
+    """Of all WebSockets."""
     certified: bool = False
     """Whether the peer has shown a certificate, which counts if it says nothing else."""
 
@@ -307,7 +310,7 @@ class PulsarWebSocket(Layer):
             self._dialogue = ProducerDialogue(endpoint, self, limit, self._around.chance)
         else:
             name = f"reader-{self._around.chance:010x}"
-            self._dialogue = ConsumerDialogue(endpoint, self, limit, name)
+            self._dialogue = ConsumerDialogue(endpoint, self, limit, name, self._around.held)
         self._handshake, self._logs = handshake, AttachedLogs(endpoint, self)
         method = endpoint.credentials.method
         if method == NOTHING_SAID and self._around.certified:
@@ -475,6 +478,8 @@ class PulsarWebSocket(Layer):
             self.close(CloseReason.INTERNAL_ERROR, reason)
 
     def close(self, code: int, reason: str) -> None:
+        if self._state is WebSocketState.ATTACHING:
+            self._refuse(503 if code == TRY_AGAIN_LATER else 500, reason)
         self._close_frame(code, reason)
         self._around.end(f"WebSocket: {reason}")
 
@@ -486,6 +491,15 @@ class PulsarWebSocket(Layer):
         self._wake()
 
     # -- the end ------------------------------------------------------------------------------
+
+    def over(self) -> None:
+        """The connection is closed. Layer and dialogue refer to each other, so they would live
+        until the garbage collector looks at old objects.
+        """
+        if self._dialogue is not None:
+            self._dialogue.over()
+        self._dialogue = self._logs = None
+        self._unheard.clear()
 
     def _close_frame(self, code: int, reason: str) -> None:
         if self._frames is not None and self._frames.state is ConnectionState.OPEN:

@@ -249,11 +249,26 @@ async def test_who_it_is(guarded_stage: Stage) -> None:
         assert talker.status == status, (target, headers, talker.reason)
 
 
+@pytest.mark.parametrize(("code", "status"), [(1013, 503), (1011, 500)])
+async def test_what_closes_it_before_it_opens(stage: Stage, code: int, status: int) -> None:
+    talker = Talker(stage)
+    talker.wire.feed(
+        b"GET %s HTTP/1.1\r\nhost: a\r\nupgrade: websocket\r\nconnection: upgrade\r\n"
+        b"sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\nsec-websocket-version: 13\r\n\r\n"
+        % CONSUMER.encode()
+    )
+    talker.wire.close(code, "too much")
+    (refusal,) = talker.wire.take_outgoing()
+    assert refusal.startswith(b"HTTP/1.1 %d " % status)
+    assert refusal.endswith(b'{"reason":"too much"}')
+    assert talker.line.ending == "WebSocket: too much"
+
+
 async def test_a_right_that_is_taken(guarded_stage: Stage) -> None:
     await guarded_stage.permit(somebody="produce")
     talker = await Talker(guarded_stage).open(f"{PRODUCER}?token=somebody")
     await guarded_stage.permit()
-    talker.session.rights_changed()
+    talker.session.session.rights_changed()
     await talker.hear()
     assert talker.closed == 1011
     assert not guarded_stage.broker.topics["persistent://public/default/t"].producers
