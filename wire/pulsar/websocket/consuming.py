@@ -20,13 +20,14 @@ without an answer, at any time; none is permitted twice for one answer.
 
 from __future__ import annotations
 
-from collections import OrderedDict, deque
+from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Any, Final
 
 import msgspec
 
 from magnetar.core.kernel.errors import Corrupted, Invalid
+from magnetar.core.kernel.lazy_queue import LazyQueue
 from magnetar.wire.pulsar import commands_pb2 as pb
 from magnetar.wire.pulsar.replies import UNASKED, Type
 from magnetar.wire.pulsar.websocket import contents
@@ -141,14 +142,14 @@ class ConsumerDialogue:
         """Of a consumer's batches: a mask of the messages that are not acknowledged. Ordered, for a
         dict is slow to lose its oldest items.
         """
-        self._undecoded: deque[tuple[pb.CommandMessage, bytes]] = deque()
+        self._undecoded = LazyQueue[tuple[pb.CommandMessage, bytes]]()
         """Entries beyond what the peer has permitted."""
-        self._waiting: deque[contents.ReceivedMessage] = deque()
+        self._waiting = LazyQueue[contents.ReceivedMessage]()
         """Messages of the entry that is being delivered."""
         self._all_held = held
         self._held_bytes = 0
         """Of the last two."""
-        self._due: deque[tuple[int, Position]] = deque()
+        self._due = LazyQueue[tuple[int, Position]]()
         """Negatively acknowledged messages, and when they are delivered again."""
         self._timeouts: OrderedDict[Position, int] = OrderedDict()
         """When each message is, that is not acknowledged by then; oldest first."""
@@ -267,9 +268,11 @@ class ConsumerDialogue:
         self._timeouts = OrderedDict(
             each for each in self._timeouts.items() if each[0].partition != partition
         )
-        self._due = deque(each for each in self._due if each[1].partition != partition)
-        self._undecoded = deque(each for each in self._undecoded if each[0].consumer_id != number)
-        self._waiting = deque(each for each in self._waiting if each[0].partition != partition)
+        self._due = LazyQueue(each for each in self._due if each[1].partition != partition)
+        self._undecoded = LazyQueue(
+            each for each in self._undecoded if each[0].consumer_id != number
+        )
+        self._waiting = LazyQueue(each for each in self._waiting if each[0].partition != partition)
         self._held_bytes = sum(len(tail) for _, tail in self._undecoded)
         self._held_bytes += sum(map(contents.size_of, self._waiting))
         self._count()
@@ -494,7 +497,7 @@ class ConsumerDialogue:
 
     def _wake(self) -> None:
         """Be woken when the first message is due."""
-        times = [self._due[0][0]] if self._due else []
+        times = [self._due.first[0]] if self._due else []
         if self._timeouts:
             times.append(next(iter(self._timeouts.values())))
         if times:
@@ -503,7 +506,7 @@ class ConsumerDialogue:
     def woken(self) -> None:
         now = self._exchange.now_ms()
         due: list[Position] = []
-        while self._due and self._due[0][0] <= now:
+        while self._due and self._due.first[0] <= now:
             due.append(self._due.popleft()[1])
         while self._timeouts and next(iter(self._timeouts.values())) <= now:
             at, _ = self._timeouts.popitem(last=False)

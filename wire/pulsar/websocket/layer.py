@@ -21,7 +21,6 @@ as long as base64 makes the longest one; nothing is fed to the wire above but wh
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterable
 from enum import Enum
 from http import HTTPStatus
@@ -44,6 +43,7 @@ from wsproto.handshake import H11Handshake
 from wsproto.utilities import LocalProtocolError, RemoteProtocolError
 
 from magnetar.core.kernel.errors import PeerLeft, WireError
+from magnetar.core.kernel.lazy_queue import LazyQueue
 from magnetar.core.link.layers.layer import Layer
 from magnetar.core.link.layers.websocket_options import Permits
 from magnetar.core.security.conversation import CERTIFICATE
@@ -163,7 +163,7 @@ class PulsarWebSocket(Layer):
         """When the number of partitions is asked for again."""
         self._dialogue_at: int | None = None
         """When the dialogue is woken."""
-        self._unheard: deque[bytes] = deque()
+        self._unheard = LazyQueue[bytes]()
         """What the session has packed and is not translated, in whole frames."""
         self._heard_of_first = self._unheard_bytes = 0
         self._outgoing: list[bytes] = []
@@ -371,7 +371,7 @@ class PulsarWebSocket(Layer):
         while self._unheard and self._state in (WebSocketState.ATTACHING, WebSocketState.OPEN):
             if self._translated_bytes >= TRANSLATED_BYTES_MAX:
                 return False
-            frames, at = self._unheard[0], self._heard_of_first
+            frames, at = self._unheard.first, self._heard_of_first
             (size,) = SIZE.unpack_from(frames, at)
             (command_size,) = SIZE.unpack_from(frames, at + 4)
             behind, end = at + 8 + command_size, at + 4 + size
