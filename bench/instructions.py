@@ -5,13 +5,15 @@
     .venv/bin/python bench/instructions.py --load both k16      some of them
     .venv/bin/python bench/instructions.py --tree ../before     beside another checkout, with ratios
     .venv/bin/python bench/instructions.py --rights             with authorisation, over without
+    .venv/bin/python bench/instructions.py --schema             with an AVRO schema, over without
 
 Each load runs twice, short and long; the difference is that of the messages alone, without the
 start. Two runs of one tree differ by 1 or 2 %, as a sweep meets more or fewer messages. Time spent
 in the kernel, caches and branches is not counted: `run.py` says what they come to. Needs valgrind.
 
 With `--rights` a permission of the namespace lets the load in, by the role of those who do not say
-who they are: who somebody is, is found out once a connection, whatever the way.
+who they are: who somebody is, is found out once a connection, whatever the way. With `--schema`
+Pulsar's producers declare one, and each entry says its version.
 """
 
 from __future__ import annotations
@@ -86,6 +88,9 @@ anonymous_role = "{GUEST}"
 """
 
 
+SCHEMA: Final = '{"type":"record","name":"A","fields":[{"name":"a","type":"long"}]}'
+
+
 class Count(NamedTuple):
     """The counts of one server's run."""
 
@@ -118,6 +123,13 @@ def permit(http: str) -> None:
             raise generator.GeneratorError(f"PUT {path}: {response.status}")
         response.read()
     connection.close()
+
+
+def with_schema(load: Load) -> Load:
+    """The same by producers that declare a schema; its definition has no space, as options are
+    divided at them.
+    """
+    return load._replace(arguments=f"{load.arguments} --schema {SCHEMA}")
 
 
 def count(tree: Path, load: Load, messages: int, *, rights: bool = False) -> Count:
@@ -165,7 +177,10 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--load", nargs="+", choices=LOADS, default=list(LOADS))
     parser.add_argument("--tree", type=Path, help="another checkout, with a .venv of its own")
     parser.add_argument("--rights", action="store_true", help="with authorisation, over without")
+    parser.add_argument("--schema", action="store_true", help="with a schema, over without")
     chosen = parser.parse_args(arguments)
+    if chosen.schema and any(LOADS[name].program != "pulsarload" for name in chosen.load):
+        parser.error("only Pulsar's loads have schemas")
     if shutil.which("valgrind") is None:
         print("valgrind is needed: apt-get install valgrind", file=sys.stderr)
         return 2
@@ -183,6 +198,9 @@ def main(arguments: list[str] | None = None) -> int:
         if chosen.rights:
             asked = measure(ROOT, LOADS[name], rights=True)
             beside += f"  with rights {asked:>9,.0f}  ratio {asked / here:.3f}"
+        if chosen.schema:
+            declared = measure(ROOT, with_schema(LOADS[name]))
+            beside += f"  with a schema {declared:>9,.0f}  ratio {declared / here:.3f}"
         print(f"{name:18} {here:>9,.0f} instructions a message{beside}", flush=True)
     return 0
 

@@ -23,7 +23,7 @@ from magnetar.settings import Settings
 from magnetar.settings.broker import Broker
 from magnetar.settings.security import Security
 from magnetar.settings.toml import shown
-from magnetar.shared_settings import HTTP_PART
+from magnetar.shared_settings import HELD_MESSAGES, HELD_PART, HTTP_PART
 from magnetar.wire.http.guard import HostNames
 from magnetar.wire.http.options import HttpOptions
 from magnetar.wire.kafka.groups.offsets import committed_offset
@@ -59,6 +59,10 @@ def pulsar_options(settings: Settings, listeners: Mapping[str, str]) -> PulsarOp
         lookups_max=settings.limits.max_concurrent_lookup_request,
         expose_broker_metadata=settings.broker.exposing_broker_entry_metadata_to_client_enabled,
         transactions=settings.broker.transaction_coordinator_enabled,
+        held_bytes_max=max(
+            settings.limits.memory_budget_mb * MEBIBYTE // HELD_PART,
+            HELD_MESSAGES * settings.broker.max_message_size,
+        ),
         batch_index_acks=settings.broker.acknowledgment_at_batch_index_level_enabled,
         proxy_roles=frozenset(settings.security.proxy_roles),
         authenticate_original_auth_data=settings.security.authenticate_original_auth_data,

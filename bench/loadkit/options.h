@@ -40,6 +40,8 @@ struct options {
     int initial_position;     /* latest 0, earliest 1 */
     int ack;                  /* enum ack_style */
     uint32_t permits;         /* receiver queue: messages the server may send ahead */
+    double delay_seconds;     /* until what is sent is due; 0 = at once */
+    const char *schema;       /* the AVRO definition that producers declare; NULL for none */
     /* MQTT's */
     uint32_t qos;
     int protocol_level;       /* 4 for 3.1.1, 5 for 5.0 */

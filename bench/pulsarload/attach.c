@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #define PROTOCOL_VERSION 19
+#define AVRO 4 /* of Schema.Type */
 
 const size_t OWN_BYTES = sizeof(struct own);
 
@@ -23,10 +24,21 @@ void protocol_greet(struct load *load, struct connection *connection) {
     buffer_command(&connection->out, CONNECT, &message);
 }
 
+/* `schema` of PRODUCER: its name, definition and type. */
+static void message_schema(struct message *message, const char *definition) {
+    static struct message schema;
+    schema.size = 0;
+    message_text(&schema, 1, "load", 4);
+    message_text(&schema, 3, definition, strlen(definition));
+    message_number(&schema, 4, AVRO);
+    message_text(message, 7, schema.bytes, schema.size);
+}
+
 static void ask_attach(const struct load *load, const struct endpoint *endpoint, struct message *message) {
     if (!endpoint->consumer) {
         message_number(message, 2, endpoint->id);
         message_number(message, 3, endpoint->id);
+        if (load->options.schema) message_schema(message, load->options.schema);
         buffer_command(&endpoint->connection->out, PRODUCER, message);
         return;
     }

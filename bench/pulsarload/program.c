@@ -6,6 +6,7 @@ const char PROGRAM_USAGE[] =
     "  load:     --connections N --producers N (per connection) --consumers N (per topic) --topics N (for %d)\n"
     "            --depth N (entries in flight per connection) --bytes N --batch N (messages per entry)\n"
     "            --messages N | --seconds S, --warmup S, --rate N (messages a second, open loop), --lead N\n"
+    "            --delay S (until messages are due) --schema JSON (an AVRO definition, the topic's first; payloads stay what they are)\n"
     "  reading:  --subscription NAME --type exclusive|shared|failover|key_shared --position latest|earliest\n"
     "            --ack grouped|single|cumulative|none --permits N\n"
     "  running:  --host HOST --token JWT --wait S --stall S --run N --watch-pid PID --histogram\n"
@@ -25,6 +26,8 @@ const struct setting PROGRAM_SETTINGS[] = {
     ONE_OF("ack", ack, ACK_STYLES),
     NUMBER("permits", COUNT32, permits, 1, 1e9),
     SETTING("token", TEXT, token),
+    SETTING("schema", TEXT, schema),
+    NUMBER("delay", REAL, delay_seconds, 0, 1e9),
     {.name = NULL},
 };
 

@@ -7,6 +7,7 @@
 
 #define SEND_OVERHEAD_BYTES 256 /* command, checksum, metadata of one entry */
 #define SINGLE_OVERHEAD_BYTES 32 /* metadata of one message in a batch */
+#define VERSION_BYTES 8 /* of schema_version */
 
 static uint64_t wall_ms(void) {
     struct timeval now;
@@ -33,8 +34,10 @@ static size_t batch_overhead(const struct load *load) {
     return load->options.batch > 1 ? (size_t)load->options.batch * SINGLE_OVERHEAD_BYTES : 0;
 }
 
-/* MessageMetadata of one entry; the batch's fields only when there is one. */
-static uint8_t *put_metadata(uint8_t *at, const struct endpoint *producer, uint32_t batch, size_t payload_bytes) {
+/* MessageMetadata of one entry; the batch's fields only when there is one, and the version 0 of a schema likewise. */
+static uint8_t *put_metadata(uint8_t *at, const struct endpoint *producer, const struct options *options,
+                             size_t payload_bytes) {
+    uint32_t batch = options->batch;
     uint64_t sequence = producer->sequence;
     *at++ = 1 << 3 | 2;
     at = put_varint(at, producer->own->name_size);
@@ -44,11 +47,23 @@ static uint8_t *put_metadata(uint8_t *at, const struct endpoint *producer, uint3
     at = put_varint(at, sequence);
     *at++ = 3 << 3;
     at = put_varint(at, wall_ms());
+    if (batch > 1) {
+        *at++ = 9 << 3;
+        at = put_varint(at, payload_bytes);
+        *at++ = 11 << 3;
+        at = put_varint(at, batch);
+    }
+    if (options->schema) {
+        at = put_varint(at, 16 << 3 | 2);
+        *at++ = VERSION_BYTES;
+        memset(at, 0, VERSION_BYTES);
+        at += VERSION_BYTES;
+    }
+    if (options->delay_seconds > 0) {
+        at = put_varint(at, 19 << 3);
+        at = put_varint(at, wall_ms() + (uint64_t)(1000 * options->delay_seconds));
+    }
     if (batch == 1) return at;
-    *at++ = 9 << 3;
-    at = put_varint(at, payload_bytes);
-    *at++ = 11 << 3;
-    at = put_varint(at, batch);
     at = put_varint(at, 24 << 3);
     return put_varint(at, sequence + batch - 1);
 }
@@ -89,7 +104,7 @@ void protocol_build(struct load *load, struct endpoint *producer, uint64_t inten
     *at++ = 0x01;
     uint8_t *sum = at;
     uint8_t *metadata = at + 8;
-    at = put_metadata(metadata, producer, batch, payload);
+    at = put_metadata(metadata, producer, &load->options, payload);
     put_u32(sum + 4, (uint32_t)(at - metadata));
     at = batch > 1 ? put_batch(at, load, producer, intended_ns)
                    : put_payload(at, load, producer->number, producer->sequence, intended_ns);

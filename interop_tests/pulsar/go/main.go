@@ -10,6 +10,7 @@ func main() {
 	registerAcking(families)
 	registerReading(families)
 	registerAccess(families)
+	registerAdministering(families)
 	registerCrashing(families)
 	registerTransacting(families)
 	stage.Play(families)

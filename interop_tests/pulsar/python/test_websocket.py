@@ -117,6 +117,26 @@ def test_permits_hold_messages_back(opens, topic, server):
     assert pulling.says_nothing()
 
 
+def test_statistics_and_an_analysis(opens, topic, client, server):
+    consumer = opens(path("consumer", topic, "/s"))
+    producer = opens(path("producer", topic))
+    producer.publish(b"one")
+    consumer.hear()
+    batched = client.create_producer(topic, batching_enabled=True)
+    for n in range(3):
+        batched.send_async(b"%d" % n, None)
+    batched.flush()
+    admin = f"{server.http_url}/admin/v2"
+    name = f"persistent/public/default/{topic}"
+    every = httpx.get(f"{admin}/proxy-stats/stats").json()
+    found = httpx.get(f"{admin}/proxy-stats/{name}/stats").json()
+    assert every[f"persistent://public/default/{topic}"] == found
+    assert [each["numberOfMsgPublished"] for each in found["producerStats"]] == [1]
+    assert found["consumerStats"][0]["subscriptionName"] == "s"
+    analysis = httpx.post(f"{admin}/{name}/subscription/s/analyzeBacklog").json()
+    assert (analysis["entries"], analysis["messages"], analysis["aborted"]) == (2, 4, False)
+
+
 def test_what_is_not_acknowledged_comes_again(opens, topic):
     more = "/s?subscriptionType=Shared&negativeAckRedeliveryDelay=100&maxRedeliverCount=1"
     consumer = opens(path("consumer", topic, more))

@@ -18,16 +18,7 @@ from magnetar.wire.http.admin.topic_lookup import each_stored, having
 from magnetar.wire.http.endpoints.lookup import check_bundle
 from magnetar.wire.http.request import AdminRequest
 from magnetar.wire.http.rights import Needs
-from magnetar.wire.http.routes import AdminHandler, Table, not_here
-
-
-def refuses(reason: str) -> AdminHandler:
-    """405 for every request."""
-
-    async def refuse(_ask: AdminRequest) -> None:
-        raise not_here(reason)
-
-    return refuse
+from magnetar.wire.http.routes import NotHere, Table, not_here
 
 
 async def nothing(request: AdminRequest) -> None:
@@ -82,8 +73,8 @@ async def none_such(request: AdminRequest) -> None:
     raise NotFound("there is nothing of that name: this cluster has one broker")
 
 
-_ONE_BROKER: Final = refuses("this cluster has one broker: there is nobody to set apart")
-_NO_MIGRATION: Final = refuses("this server sends nobody to other clusters")
+_ONE_BROKER: Final = NotHere("this cluster has one broker: there is nobody to set apart")
+_NO_MIGRATION: Final = NotHere("this server sends nobody to other clusters")
 CLUSTERS: Final[Table] = (
     ("GET", "/{cluster}/migrate", not_migrated, Needs.SUPERUSER),
     ("POST", "/{cluster}/migrate", _NO_MIGRATION, Needs.SUPERUSER),
@@ -125,9 +116,9 @@ async def hash_positions(admin_request: AdminRequest) -> dict[str, Any]:
 
 
 _SPACE: Final = "/{tenant}/{namespace}"
-_NO_BOOKIES: Final = refuses("storage is inside this server, not on bookies that could be chosen")
-_NO_GROUPS: Final = refuses("resource groups are not part of this server")
-_NO_FILTERS: Final = refuses("this server runs no entry filters: they are Java classes")
+_NO_BOOKIES: Final = NotHere("storage is inside this server, not on bookies that could be chosen")
+_NO_GROUPS: Final = NotHere("resource groups are not part of this server")
+_NO_FILTERS: Final = NotHere("this server runs no entry filters: they are Java classes")
 NAMESPACES: Final[Table] = (
     ("GET", f"{_SPACE}/persistence/bookieAffinity", no_affinity, Needs.SUPERUSER),
     ("POST", f"{_SPACE}/persistence/bookieAffinity", _NO_BOOKIES, Needs.SUPERUSER),
@@ -164,7 +155,7 @@ async def set_replicated(request: AdminRequest) -> None:
 
 _HERE: Final = "/{tenant}/{namespace}/{topic}"
 _STATUS: Final = f"{_HERE}/subscription/{{subscription}}/replicatedSubscriptionStatus"
-_NO_SHADOWS: Final = refuses("a topic is not the shadow of another in this server")
+_NO_SHADOWS: Final = NotHere("a topic is not the shadow of another in this server")
 TOPICS: Final[Table] = (
     ("GET", _STATUS, replicated, Needs.CONSUMER),
     ("POST", _STATUS, set_replicated, Needs.CONSUMER),

@@ -30,6 +30,7 @@ from magnetar.core.topic.seek import find_by_time, mark_before
 from magnetar.core.topic.subscription.consumer import PartialAck
 from magnetar.core.topic.subscription.subscription import PersistentSubscription
 from magnetar.core.topic.topic import Topic
+from magnetar.wire.http.admin.stats.backlog_analysis import analyze
 from magnetar.wire.http.admin.stats.compaction_stats import shows_compaction
 from magnetar.wire.http.admin.topic_lookup import (
     Target,
@@ -42,7 +43,7 @@ from magnetar.wire.http.admin.topic_lookup import (
 )
 from magnetar.wire.http.request import AdminRequest
 from magnetar.wire.http.rights import Needs
-from magnetar.wire.http.routes import Table, not_here
+from magnetar.wire.http.routes import ReadsOnly, Table
 
 ENTRIES_PER_REST: Final = 1_000
 """Entries skipped before yielding to the loop."""
@@ -257,10 +258,6 @@ def _mark(topic: PersistentTopic, target: Target) -> Position:
     return mark_before(chain, target.position)
 
 
-async def analyze(_ask: AdminRequest) -> None:
-    raise not_here("backlogs are not analysed by this server; see the topic's stats")
-
-
 HERE: Final = "/{tenant}/{namespace}/{topic}"
 ONE: Final = f"{HERE}/subscription/{{subscription}}"
 TABLE: Final[Table] = (
@@ -276,5 +273,5 @@ TABLE: Final[Table] = (
     ("POST", f"{HERE}/all_subscription/expireMessages/{{seconds}}", expire_all, Needs.CONSUMER),
     ("POST", f"{ONE}/resetcursor", reset_to_position, Needs.CONSUMER),
     ("POST", f"{ONE}/resetcursor/{{timestamp}}", reset_to_time, Needs.CONSUMER),
-    ("POST", f"{ONE}/analyzeBacklog", analyze, Needs.CONSUMER),
+    ("POST", f"{ONE}/analyzeBacklog", ReadsOnly(analyze), Needs.CONSUMER),
 )

@@ -23,7 +23,12 @@ from magnetar.wire.http.admin.policies import namespaces as namespace_policies
 from magnetar.wire.http.admin.policies import topics as topic_policies
 from magnetar.wire.http.admin.programs import reading, writing
 from magnetar.wire.http.admin.schemas import subjects, topic_schemas
-from magnetar.wire.http.admin.stats import internal_stats, topic_stats, transaction_stats
+from magnetar.wire.http.admin.stats import (
+    internal_stats,
+    topic_stats,
+    transaction_stats,
+    websocket_stats,
+)
 from magnetar.wire.http.routes import Table
 
 
@@ -56,6 +61,9 @@ def tables(levels: Levels) -> dict[str, Table]:
         "/admin/v2/brokers": brokers.BROKERS,
         "/admin/v2/broker-stats": brokers.STATS,
         "/admin/v2/mqtt": mqtt.TABLE,
+        "/admin/v2/proxy-stats": websocket_stats.TABLE,
+        "/admin/v2/proxy-stats/persistent": websocket_stats.TOPICS,
+        "/admin/v2/proxy-stats/non-persistent": websocket_stats.TOPICS,
         "/admin/v2/reading": reading.TABLE,
         "/admin/v2/schemas": topic_schemas.TABLE,
         "/admin/v2/writing": writing.TABLE,

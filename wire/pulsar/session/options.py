@@ -5,6 +5,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from magnetar.wire.pulsar import replies
+from magnetar.wire.pulsar.frames import MESSAGE_BYTES_MAX
 from magnetar.wire.pulsar.wire import WireOptions
 
 
@@ -29,5 +30,7 @@ class PulsarOptions(Struct, frozen=True):
     """Roles of proxies, which say for whom they speak (`proxyRoles`)."""
     authenticate_original_auth_data: bool = False
     """Whether the clients of proxies have to prove themselves, too."""
+    held_bytes_max: int = 3 * MESSAGE_BYTES_MAX
+    """Entries that wait in WebSockets until their peers permit them, of all together."""
     transactions: bool = True
     """Whether there are transactions (`transactionCoordinatorEnabled`)."""

@@ -23,7 +23,6 @@ has begun, or may begin, a task looks again in the next turn of the loop.
 from __future__ import annotations
 
 import logging
-from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
 from sys import getsizeof
 from typing import Any, Final, NamedTuple
@@ -33,6 +32,7 @@ from msgspec import Struct
 
 from magnetar.core.kernel.clock import Clock
 from magnetar.core.kernel.errors import BrokerError
+from magnetar.core.kernel.lazy_queue import LazyQueue
 from magnetar.core.link.memory.pauses import PAUSE_REQUESTS
 from magnetar.wire.pulsar import events
 from magnetar.wire.pulsar.session.client import PulsarClient
@@ -167,7 +167,7 @@ class RequestQueue:
         self._schedule = schedule
         self._spawn = spawn
         self._clock = clock
-        self._later: deque[WaitingRequest] = deque()
+        self._later = LazyQueue[WaitingRequest]()
         self.under_way = 0
         self.one_list = trio.Lock()
         """Held while a request is answered with a long list: one at a time."""

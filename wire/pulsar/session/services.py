@@ -8,6 +8,7 @@ from magnetar.core.transactions.topic_transactions import TopicTransactions
 from magnetar.wire.pulsar.session.lookup import LookupLimit
 from magnetar.wire.pulsar.session.options import PulsarOptions
 from magnetar.wire.pulsar.session.requests import RequestSchedule
+from magnetar.wire.pulsar.websocket.held_entries import HeldEntries
 
 
 class PulsarServices:
@@ -17,6 +18,8 @@ class PulsarServices:
         self.broker = broker
         self.options = options
         self.lookups = LookupLimit(options.lookups_max)
+        self.held_entries = HeldEntries(options.held_bytes_max)
+        """Of all WebSockets."""
         self.schedule = RequestSchedule(broker.spawn)
         self.coordinated = TopicTransactions(broker, form)
         """Those that are open end, whatever the options: topics wait for them."""

@@ -59,13 +59,42 @@ class WebSockets(NamedTuple):
                 broker.clock.wall_ms,
                 alarm.wake_in,
                 secrets.randbelow(CHANCES),
+                self.front.services.held_entries,
                 tls is not None
                 and CERTIFICATE in broker.access.mechanisms
                 and AuthPeer(connection.host, tls.tls).certificate is not None,
             ),
         )
         alarm.layer = layer
-        return (layer if tls is None else TlsWire.resumed(tls, layer)), session
+        around = WebSocketSession(session, layer)
+        return (layer if tls is None else TlsWire.resumed(tls, layer)), around
+
+
+class WebSocketSession:
+    """The session of any client of the binary protocol; its layer hears of the end, too."""
+
+    __slots__ = ("_layer", "session")
+
+    def __init__(self, session: PulsarSession, layer: PulsarWebSocket) -> None:
+        self.session = session
+        self._layer = layer
+
+    @property
+    def silence_seconds_allowed(self) -> float:
+        return self.session.silence_seconds_allowed
+
+    def handle(self, event: Any) -> None:
+        self.session.handle(event)
+
+    def quiet(self) -> None:
+        self.session.quiet()
+
+    def relieved(self) -> None:
+        self.session.relieved()
+
+    def closed(self, reason: str) -> None:
+        self._layer.over()
+        self.session.closed(reason)
 
 
 class Carrying:

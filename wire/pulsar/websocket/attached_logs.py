@@ -32,6 +32,8 @@ HEARD: Final = (
 class AttachedLogs:
     """See the module's docstring."""
 
+    __slots__ = ("_counts", "_endpoint", "_exchange", "_is_complete")
+
     def __init__(self, endpoint: WebSocketEndpoint, exchange: DialogueExchange) -> None:
         self._endpoint = endpoint
         self._exchange = exchange

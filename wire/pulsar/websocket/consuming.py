@@ -7,7 +7,7 @@ How many messages are on their way is the peer's to say:
 
 Permits go to the broker, so what is not permitted stays there. Only a pulled partitioned topic is
 different: any partition may have the next message, so one entry of each is fetched and waits here,
-as it is stored.
+as it is stored. What waits is counted for all WebSockets together (`held_entries.py`).
 
 A message of a batch is acknowledged by its place; the entry is, when all of its messages are.
 Messages that are acknowledged negatively, or not at all for `ackTimeoutMillis`, are delivered again
@@ -20,13 +20,14 @@ without an answer, at any time; none is permitted twice for one answer.
 
 from __future__ import annotations
 
-from collections import OrderedDict, deque
+from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Any, Final
 
 import msgspec
 
 from magnetar.core.kernel.errors import Corrupted, Invalid
+from magnetar.core.kernel.lazy_queue import LazyQueue
 from magnetar.wire.pulsar import commands_pb2 as pb
 from magnetar.wire.pulsar.replies import UNASKED, Type
 from magnetar.wire.pulsar.websocket import contents
@@ -34,7 +35,6 @@ from magnetar.wire.pulsar.websocket.contents import Position, position_of
 from magnetar.wire.pulsar.websocket.dead_letters import DeadLetters
 from magnetar.wire.pulsar.websocket.documents import (
     ConsumerCommand,
-    Delivered,
     EndOfTopicAnswer,
     command,
 )
@@ -51,8 +51,10 @@ from magnetar.wire.pulsar.websocket.exchange import (
     CLOSED_BY_BROKER,
     NOT_UNDERSTOOD,
     STEADY_MS,
+    TRY_AGAIN_LATER,
     DialogueExchange,
 )
+from magnetar.wire.pulsar.websocket.held_entries import HeldEntries
 
 NACK_MS: Final = 60_000
 """The delay of Java's client, without `negativeAckRedeliveryDelay`."""
@@ -107,6 +109,7 @@ class ConsumerDialogue:
         exchange: DialogueExchange,
         message_bytes_max: int,
         name: str,
+        held: HeldEntries,
     ) -> None:
         """`name` is that of a reader's subscription. Raises `RefusedRequest`."""
         query = endpoint.query
@@ -139,11 +142,14 @@ class ConsumerDialogue:
         """Of a consumer's batches: a mask of the messages that are not acknowledged. Ordered, for a
         dict is slow to lose its oldest items.
         """
-        self._undecoded: deque[tuple[pb.CommandMessage, bytes]] = deque()
+        self._undecoded = LazyQueue[tuple[pb.CommandMessage, bytes]]()
         """Entries beyond what the peer has permitted."""
-        self._waiting: deque[contents.ReceivedMessage] = deque()
+        self._waiting = LazyQueue[contents.ReceivedMessage]()
         """Messages of the entry that is being delivered."""
-        self._due: deque[tuple[int, Position]] = deque()
+        self._all_held = held
+        self._held_bytes = 0
+        """Of the last two."""
+        self._due = LazyQueue[tuple[int, Position]]()
         """Negatively acknowledged messages, and when they are delivered again."""
         self._timeouts: OrderedDict[Position, int] = OrderedDict()
         """When each message is, that is not acknowledged by then; oldest first."""
@@ -262,9 +268,14 @@ class ConsumerDialogue:
         self._timeouts = OrderedDict(
             each for each in self._timeouts.items() if each[0].partition != partition
         )
-        self._due = deque(each for each in self._due if each[1].partition != partition)
-        self._undecoded = deque(each for each in self._undecoded if each[0].consumer_id != number)
-        self._waiting = deque(each for each in self._waiting if each[0].partition != partition)
+        self._due = LazyQueue(each for each in self._due if each[1].partition != partition)
+        self._undecoded = LazyQueue(
+            each for each in self._undecoded if each[0].consumer_id != number
+        )
+        self._waiting = LazyQueue(each for each in self._waiting if each[0].partition != partition)
+        self._held_bytes = sum(len(tail) for _, tail in self._undecoded)
+        self._held_bytes += sum(map(contents.size_of, self._waiting))
+        self._count()
         if self._dead_letters is not None:
             self._dead_letters.forget(partition)
         if share.attempts > ATTEMPTS_MAX:
@@ -278,6 +289,7 @@ class ConsumerDialogue:
     def _receive(self, message: pb.CommandMessage, tail: bytes) -> None:
         self._shares[message.consumer_id].attempts = 0
         self._undecoded.append((message, tail))
+        self._held_bytes += len(tail)
         self._deliver()
 
     def _deliver(self) -> None:
@@ -286,13 +298,33 @@ class ConsumerDialogue:
             if len(self._timeouts) >= HELD_MAX:
                 break  # until some are acknowledged, or delivered again
             if self._waiting:
-                self._deliver_one(*self._waiting.popleft())
+                self._deliver_one(self._waiting.popleft())
             elif not self._undecoded or not self._decode(*self._undecoded.popleft()):
                 break
         self.settle()
+        self._count()
+
+    def _count(self) -> None:
+        """Have what waits counted; the most of all closes its WebSocket if it is too much."""
+        self._all_held.count(self, self._held_bytes)
+
+    def crowded_out(self) -> None:
+        self._drop()
+        reason = "too much waits for clients that permit nothing: this one holds the most"
+        self._exchange.close(TRY_AGAIN_LATER, reason)
+
+    def over(self) -> None:
+        self._drop()
+        self._count()
+
+    def _drop(self) -> None:
+        self._undecoded.clear()
+        self._waiting.clear()
+        self._held_bytes = 0
 
     def _decode(self, message: pb.CommandMessage, tail: bytes) -> bool:
         """Take an entry apart; False if the WebSocket is closed instead."""
+        self._held_bytes -= len(tail)
         number = message.consumer_id
         at = Position(
             self._partition(number), message.message_id.ledger_id, message.message_id.entry_id
@@ -324,6 +356,7 @@ class ConsumerDialogue:
                 self._shares[number].returned += 1
             else:
                 self._waiting.append(each)
+                self._held_bytes += contents.size_of(each)
         return True
 
     def _hold(self, at: Position, found: list[contents.ReceivedMessage]) -> None:
@@ -337,7 +370,9 @@ class ConsumerDialogue:
         if len(self._held) > HELD_MAX:  # its messages are then acknowledged one by one
             self._held.popitem(last=False)
 
-    def _deliver_one(self, at: Position, document: Delivered) -> None:
+    def _deliver_one(self, message: contents.ReceivedMessage) -> None:
+        at, document = message
+        self._held_bytes -= contents.size_of(message)
         share = self._shares[max(at.partition, 0)]
         if self._pulls:
             self._credit -= 1
@@ -462,7 +497,7 @@ class ConsumerDialogue:
 
     def _wake(self) -> None:
         """Be woken when the first message is due."""
-        times = [self._due[0][0]] if self._due else []
+        times = [self._due.first[0]] if self._due else []
         if self._timeouts:
             times.append(next(iter(self._timeouts.values())))
         if times:
@@ -471,7 +506,7 @@ class ConsumerDialogue:
     def woken(self) -> None:
         now = self._exchange.now_ms()
         due: list[Position] = []
-        while self._due and self._due[0][0] <= now:
+        while self._due and self._due.first[0] <= now:
             due.append(self._due.popleft()[1])
         while self._timeouts and next(iter(self._timeouts.values())) <= now:
             at, _ = self._timeouts.popitem(last=False)

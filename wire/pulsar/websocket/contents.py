@@ -16,7 +16,7 @@ from struct import Struct as Layout
 from typing import Any, Final, NamedTuple
 
 import cramjam
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import UNSET, Struct, UnsetType, json
 
 from magnetar.core.entry.pulsar.compression import CODECS as READABLE
 from magnetar.core.entry.pulsar.compression import SIZE_BYTES_MAX, decompress
@@ -56,6 +56,9 @@ KEPT_ENCRYPTED: Final = (
     "event_time",
 )
 """What is passed on with an entry that is encrypted, so that the ends can read it."""
+MESSAGE_BYTES: Final = 700
+PROPERTY_BYTES: Final = 120
+"""The memory of a message that waits, and of a property, beside their texts."""
 EXPANSION_MAX: Final = 2
 """How many times the longest message an entry may be, decompressed. A few bytes may claim 128 MiB,
 and a consumer is sent a thousand entries.
@@ -229,6 +232,17 @@ class ReceivedMessage(NamedTuple):
 
     position: Position
     document: Delivered
+
+
+def size_of(message: ReceivedMessage) -> int:
+    """Roughly the memory that a message takes."""
+    document = message.document
+    size = MESSAGE_BYTES + len(document.payload)
+    for name, value in document.properties.items():
+        size += PROPERTY_BYTES + len(name) + len(value)
+    if document.encryption_context is not UNSET:
+        size += len(json.encode(document.encryption_context))
+    return size
 
 
 class TooLong(Exception):

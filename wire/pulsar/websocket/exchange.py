@@ -14,7 +14,10 @@ from magnetar.wire.pulsar import commands_pb2 as pb
 
 CLOSED_BY_BROKER = 1011
 NOT_UNDERSTOOD = 1007
-"""Codes of Close frames (RFC 6455 7.4.1); Apache's own are numbers that no client accepts."""
+TRY_AGAIN_LATER = 1013
+"""Codes of Close frames (RFC 6455 7.4.1, and its registry); Apache's own are numbers that no client
+accepts.
+"""
 ATTEMPTS_MAX: Final = 10
 """So often a partition is attached again without a message in between, or `STEADY_MS`."""
 STEADY_MS: Final = 60_000
@@ -78,4 +81,8 @@ class Dialogue(Protocol):
 
     def woken(self) -> None:
         """The time has come; see `DialogueExchange.wake_in`."""
+        ...
+
+    def over(self) -> None:
+        """The connection is closed, for any reason."""
         ...

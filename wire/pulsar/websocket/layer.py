@@ -21,7 +21,6 @@ as long as base64 makes the longest one; nothing is fed to the wire above but wh
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterable
 from enum import Enum
 from http import HTTPStatus
@@ -44,6 +43,7 @@ from wsproto.handshake import H11Handshake
 from wsproto.utilities import LocalProtocolError, RemoteProtocolError
 
 from magnetar.core.kernel.errors import PeerLeft, WireError
+from magnetar.core.kernel.lazy_queue import LazyQueue
 from magnetar.core.link.layers.layer import Layer
 from magnetar.core.link.layers.websocket_options import Permits
 from magnetar.core.security.conversation import CERTIFICATE
@@ -59,7 +59,8 @@ from magnetar.wire.pulsar.websocket.endpoint import (
     RefusedRequest,
     endpoint_of,
 )
-from magnetar.wire.pulsar.websocket.exchange import Dialogue
+from magnetar.wire.pulsar.websocket.exchange import TRY_AGAIN_LATER, Dialogue
+from magnetar.wire.pulsar.websocket.held_entries import HeldEntries
 from magnetar.wire.pulsar.websocket.producing import ProducerDialogue
 from magnetar.wire.pulsar.wire import PulsarWire
 
@@ -130,6 +131,8 @@ class WebSocketSurroundings(NamedTuple):
     """Has `woken` called."""
     chance: int
     """A random number."""
+    held: HeldEntries
+    """Of all WebSockets."""
     certified: bool = False
     """Whether the peer has shown a certificate, which counts if it says nothing else."""
 
@@ -160,7 +163,7 @@ class PulsarWebSocket(Layer):
         """When the number of partitions is asked for again."""
         self._dialogue_at: int | None = None
         """When the dialogue is woken."""
-        self._unheard: deque[bytes] = deque()
+        self._unheard = LazyQueue[bytes]()
         """What the session has packed and is not translated, in whole frames."""
         self._heard_of_first = self._unheard_bytes = 0
         self._outgoing: list[bytes] = []
@@ -307,7 +310,7 @@ class PulsarWebSocket(Layer):
             self._dialogue = ProducerDialogue(endpoint, self, limit, self._around.chance)
         else:
             name = f"reader-{self._around.chance:010x}"
-            self._dialogue = ConsumerDialogue(endpoint, self, limit, name)
+            self._dialogue = ConsumerDialogue(endpoint, self, limit, name, self._around.held)
         self._handshake, self._logs = handshake, AttachedLogs(endpoint, self)
         method = endpoint.credentials.method
         if method == NOTHING_SAID and self._around.certified:
@@ -368,7 +371,7 @@ class PulsarWebSocket(Layer):
         while self._unheard and self._state in (WebSocketState.ATTACHING, WebSocketState.OPEN):
             if self._translated_bytes >= TRANSLATED_BYTES_MAX:
                 return False
-            frames, at = self._unheard[0], self._heard_of_first
+            frames, at = self._unheard.first, self._heard_of_first
             (size,) = SIZE.unpack_from(frames, at)
             (command_size,) = SIZE.unpack_from(frames, at + 4)
             behind, end = at + 8 + command_size, at + 4 + size
@@ -475,6 +478,8 @@ class PulsarWebSocket(Layer):
             self.close(CloseReason.INTERNAL_ERROR, reason)
 
     def close(self, code: int, reason: str) -> None:
+        if self._state is WebSocketState.ATTACHING:
+            self._refuse(503 if code == TRY_AGAIN_LATER else 500, reason)
         self._close_frame(code, reason)
         self._around.end(f"WebSocket: {reason}")
 
@@ -486,6 +491,15 @@ class PulsarWebSocket(Layer):
         self._wake()
 
     # -- the end ------------------------------------------------------------------------------
+
+    def over(self) -> None:
+        """The connection is closed. Layer and dialogue refer to each other, so they would live
+        until the garbage collector looks at old objects.
+        """
+        if self._dialogue is not None:
+            self._dialogue.over()
+        self._dialogue = self._logs = None
+        self._unheard.clear()
 
     def _close_frame(self, code: int, reason: str) -> None:
         if self._frames is not None and self._frames.state is ConnectionState.OPEN:

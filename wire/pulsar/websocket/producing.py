@@ -259,6 +259,9 @@ class ProducerDialogue:
     def woken(self) -> None:
         """Nothing waits for a time."""
 
+    def over(self) -> None:
+        """Nothing is counted."""
+
 
 def _keys_of(text: str | None) -> dict[str, EncryptionKey]:
     """The keys of a client that encrypts itself: base64 of JSON. Names alone would ask the server

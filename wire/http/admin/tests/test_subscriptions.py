@@ -245,4 +245,3 @@ async def test_properties_are_replaced(visitor: Visitor, topic: PersistentTopic)
     await visitor.does("PUT", f"{S}/properties", {"b": "2"})
     await visitor.does("PUT", f"{HERE}/a/unload")
     assert await visitor.get(f"{S}/properties") == {"b": "2"}
-    await visitor.fails(405, "POST", f"{S}/analyzeBacklog")

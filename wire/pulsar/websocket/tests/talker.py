@@ -32,14 +32,14 @@ READER = "/ws/v2/reader/persistent/public/default/t"
 
 
 class Talker:
-    """One WebSocket. `status` is 101 once it is open."""
+    """One WebSocket. `status` is 101 once it is open; one `beside` another has the same server."""
 
-    def __init__(self, stage: Stage, **options: Any) -> None:
+    def __init__(self, stage: Stage, *, beside: Talker | None = None, **options: Any) -> None:
         self.stage = stage
         self.line = Line()
         connection: Any = self.line
-        front = PulsarFront(stage.broker, PulsarOptions(**options))
-        websockets = WebSockets(front, lambda origin, _host: origin == "http://good")
+        self.front = beside.front if beside else PulsarFront(stage.broker, PulsarOptions(**options))
+        websockets = WebSockets(self.front, lambda origin, _host: origin == "http://good")
         wire, self.session = websockets.connect(None, connection)
         self.wire: Any = wire
         self._client = wsproto.WSConnection(wsproto.ConnectionType.CLIENT)
@@ -59,6 +59,11 @@ class Talker:
         self.feed(self._client.send(request))
         self.early = await self.hear()
         return self
+
+    @property
+    def held_bytes(self) -> int:
+        """What waits in all WebSockets of the server until it is pulled."""
+        return self.front.services.held_entries.used
 
     def feed(self, data: bytes) -> None:
         """Give bytes to the server, as the link does."""
@@ -120,8 +125,10 @@ class Talker:
         return found
 
 
-async def opened(stage: Stage, target: str, **options: Any) -> Talker:
+async def opened(
+    stage: Stage, target: str, *, beside: Talker | None = None, **options: Any
+) -> Talker:
     """A WebSocket that is open."""
-    talker = await Talker(stage, **options).open(target)
+    talker = await Talker(stage, beside=beside, **options).open(target)
     assert talker.status == 101, (talker.status, talker.reason)
     return talker

@@ -36,9 +36,9 @@ def backlog(stage: Stage, topic: str = "t") -> int:
     return found.subscriptions["s"].cursor.backlog
 
 
-async def batch_of(stage: Stage, *values: bytes) -> None:
+async def batch_of(stage: Stage, *values: bytes, topic: str = "t") -> None:
     client = await stage.player()
-    await client.says_one(peer.producer(1, 1, "t"))
+    await client.says_one(peer.producer(1, 1, topic))
     about = peer.metadata(0, num_messages_in_batch=len(values))
     said = peer.send(1, 0, peer.batch(values), about=about, num_messages=len(values))
     await client.says(said)
@@ -97,6 +97,56 @@ async def test_a_batch_is_acknowledged_by_its_messages(stage: Stage) -> None:
     assert payloads(heard) == [b"b"]
     await again.say(ack(heard[0]))
     assert backlog(stage) == 0
+
+
+async def test_what_waits_to_be_pulled_is_counted(stage: Stage) -> None:
+    talker = await opened(stage, f"{EARLY}&pullMode=true")
+    await batch_of(stage, b"a", b"b", b"c")
+    await talker.say({"type": "permit", "permitMessages": 1})
+    two = talker.held_bytes
+    await talker.say({"type": "permit", "permitMessages": 1})
+    assert 0 < 2 * talker.held_bytes == two
+    talker.session.closed("test")
+    assert talker.held_bytes == 0
+
+
+async def test_what_is_pushed_does_not_wait(stage: Stage) -> None:
+    talker = await opened(stage, EARLY)
+    await batch_of(stage, b"a", b"b", b"c")
+    assert len(await talker.hear()) == 3
+    assert talker.held_bytes == 0
+
+
+async def test_who_fetches_the_most_and_pulls_nothing_is_closed(stage: Stage) -> None:
+    await stage.broker.catalog.create_partitioned(TopicName.parse("t"), 3)
+    modest = await opened(
+        stage, f"{CONSUMER.replace('/t/s', '/u/s')}?pullMode=true", held_bytes_max=4_000
+    )
+    await batch_of(stage, bytes(10), bytes(10), topic="u")
+    await modest.say({"type": "permit", "permitMessages": 1})
+    shared = f"{EARLY}&pullMode=true&subscriptionType=Shared"
+    greedy = await opened(stage, shared, beside=modest)
+    for number in range(2):
+        await published(stage, bytes(1_500), topic=f"t-partition-{number}")
+        await greedy.hear()
+    assert 3_000 < greedy.held_bytes < 4_000
+    await published(stage, bytes(1_500), topic="t-partition-2")
+    await greedy.hear()
+    assert greedy.closed == 1013
+    assert modest.held_bytes < 2_000
+    greedy.session.closed("test")
+    _, heard = await first(stage, shared.replace("pullMode=true", "receiverQueueSize=3"))
+    assert payloads(heard) == [bytes(1_500)] * 3
+    (second,) = await modest.say({"type": "permit", "permitMessages": 1})
+    assert payloads([second]) == [bytes(10)]
+
+
+async def test_one_entry_that_is_too_much_itself(stage: Stage) -> None:
+    await stage.broker.catalog.create_partitioned(TopicName.parse("t"), 2)
+    await published(stage, bytes(1_500), topic="t-partition-0")
+    talker = await opened(stage, f"{EARLY}&pullMode=true", held_bytes_max=1_000)
+    await talker.hear()
+    assert (talker.closed, talker.held_bytes) == (1013, 0)
 
 
 @pytest.mark.parametrize(("size", "closed"), [(20_000, None), (20_001, 1011)])

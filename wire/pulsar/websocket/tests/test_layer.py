@@ -9,9 +9,11 @@ import trio.testing
 from wsproto.connection import Connection, ConnectionType
 from wsproto.events import BytesMessage, CloseConnection, Ping, TextMessage
 
+from magnetar.core.cluster.ownership import OwnershipTable, Peer
 from magnetar.core.kernel.errors import PeerLeft
 from magnetar.core.kernel.names import TopicName
 from magnetar.core.testing.bench import settled
+from magnetar.core.testing.broker import Stores, running
 from magnetar.wire.pulsar.session.conftest import Stage, guarded_stage, published, stage
 from magnetar.wire.pulsar.websocket import layer
 from magnetar.wire.pulsar.websocket.contents import base64_decoded
@@ -249,11 +251,38 @@ async def test_who_it_is(guarded_stage: Stage) -> None:
         assert talker.status == status, (target, headers, talker.reason)
 
 
+@pytest.mark.parametrize(("code", "status"), [(1013, 503), (1011, 500)])
+async def test_what_closes_it_before_it_opens(stage: Stage, code: int, status: int) -> None:
+    talker = Talker(stage)
+    talker.wire.feed(
+        b"GET %s HTTP/1.1\r\nhost: a\r\nupgrade: websocket\r\nconnection: upgrade\r\n"
+        b"sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\nsec-websocket-version: 13\r\n\r\n"
+        % CONSUMER.encode()
+    )
+    talker.wire.close(code, "too much")
+    (refusal,) = talker.wire.take_outgoing()
+    assert refusal.startswith(b"HTTP/1.1 %d " % status)
+    assert refusal.endswith(b'{"reason":"too much"}')
+    assert talker.line.ending == "WebSocket: too much"
+
+
+async def test_a_topic_of_another_broker() -> None:
+    peer = Peer(1, {"pulsar": "b:1", "http": "b:2"})
+    table = OwnershipTable(peer)
+    table.topics["persistent://public/default/t"] = peer
+    stores = Stores()
+    async with running(stores, table) as broker:
+        for target in (PRODUCER, CONSUMER, READER):
+            talker = await Talker(Stage(stores, broker)).open(target)
+            assert talker.status == 503
+            assert "b:2" in talker.reason
+
+
 async def test_a_right_that_is_taken(guarded_stage: Stage) -> None:
     await guarded_stage.permit(somebody="produce")
     talker = await Talker(guarded_stage).open(f"{PRODUCER}?token=somebody")
     await guarded_stage.permit()
-    talker.session.rights_changed()
+    talker.session.session.rights_changed()
     await talker.hear()
     assert talker.closed == 1011
     assert not guarded_stage.broker.topics["persistent://public/default/t"].producers

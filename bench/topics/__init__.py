@@ -1,0 +1,1 @@
+"""Figures of what topics have beside messages: schemas, delays."""
