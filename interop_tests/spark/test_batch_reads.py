@@ -168,6 +168,14 @@ def test_a_restart_begins_another_ledger(lending, connect, read, topic) -> None:
     assert len({row.ledger_id for row in read(topic)}) == 2
 
 
+def failure(call) -> str:
+    from pyspark.errors import PySparkException
+
+    with pytest.raises(PySparkException) as raised:
+        call()
+    return str(raised.value)
+
+
 def test_sql(spark, lending, connect, topic) -> None:
     producer = connect(lending.pulsar_url).create_producer(topic)
     for number in range(10):
@@ -184,12 +192,20 @@ def test_sql(spark, lending, connect, topic) -> None:
     assert [(row.k, row.s) for row in total] == [("0", 20), ("1", 25)]
 
 
-def failure(call) -> str:
-    from pyspark.errors import PySparkException
-
-    with pytest.raises(PySparkException) as raised:
-        call()
-    return str(raised.value)
+def test_a_table_has_its_options_from_the_query(spark, lending, connect, topic) -> None:
+    """Spark drops those of `CREATE TABLE ... USING`: it is an error, and nothing else is read."""
+    connect(lending.pulsar_url).create_producer(topic).send(b"x")
+    table = topic.replace("-", "_")
+    where = f"`service.url` = '{lending.http_url}', topic = '{topic}'"
+    spark.sql(f"CREATE TABLE {table} USING magnetar OPTIONS ({where})")
+    try:
+        dropped = failure(lambda: spark.sql(f"SELECT value FROM {table}").collect())
+        assert 'option "service.url" is missing' in dropped
+        assert "give them as SELECT ... WITH" in dropped
+        given = spark.sql(f"SELECT value FROM {table} WITH ({where})").collect()
+    finally:
+        spark.sql(f"DROP TABLE {table}")
+    assert [bytes(row.value) for row in given] == [b"x"]
 
 
 def test_mistakes_are_told(spark, lending, read, topic) -> None:
