@@ -3,7 +3,8 @@ from Apache Kafka, in one session of `local[2]`.
 
     python -m bench.spark_reading [--rows 5000000] [--size 100] [--rounds 5]
     python -m bench.spark_reading --server both       beside Apache Kafka
-    python -m bench.spark_reading --triggers 100      small batches of a stream, too
+    python -m bench.spark_reading --triggers 100      small batches of a stream, too, beside
+                                                      those of sources that ask nobody
     python -m bench.spark_reading --partitions 10000  only plans, of so many partitions
     python -m bench.spark_reading --partitions 1000 --server gateway    from bookies and ZooKeeper
 
@@ -129,12 +130,61 @@ def read(spark: Any, server: Magnetar | Kafka, rows: int) -> tuple[float, float,
     return seconds, ours, theirs
 
 
-def triggers(spark: Any, server: Magnetar | Kafka, count: int, folder: Path) -> float:
-    """Milliseconds of a batch of a row from each partition, at the median."""
-    fill(server, PARTITIONS * (count + 1), 100, STREAMED, **{"batch.num.messages": 1})
-    name, options = source(server, STREAMED)
-    stream = spark.readStream.format(name).options(**options).option("startingOffsets", "earliest")
-    stream = stream.option("maxOffsetsPerTrigger", str(PARTITIONS)).load()
+def python_source() -> type:
+    """A source in Python that asks nobody: each batch of it is a task with one row."""
+    from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+
+    class Reader(DataSourceStreamReader):
+        number = 0
+
+        def initialOffset(self) -> dict[str, int]:  # noqa: N802
+            return {"number": 0}
+
+        def latestOffset(self) -> dict[str, int]:  # noqa: N802
+            self.number += 1
+            return {"number": self.number}
+
+        def partitions(self, start: object, end: object) -> list[InputPartition]:
+            return [InputPartition(0)]
+
+        def read(self, partition: InputPartition) -> Iterator[tuple[int]]:
+            yield (1,)
+
+    class Source(DataSource):
+        @classmethod
+        def name(cls) -> str:
+            return "python"
+
+        def schema(self) -> str:
+            return "number INT"
+
+        def streamReader(self, schema: object) -> DataSourceStreamReader:  # noqa: N802
+            return Reader()
+
+    return Source
+
+
+def streams(spark: Any, servers: list[Magnetar | Kafka], count: int) -> dict[str, Any]:
+    """Streams whose batches have a row of each partition: of each server, and of sources that ask
+    nobody: Spark's own for tests, which is in Java, and one in Python.
+    """
+    rate = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", PARTITIONS)
+    spark.dataSource.register(python_source())
+    found = {
+        "java": rate.option("numPartitions", PARTITIONS).load(),
+        "python": spark.readStream.format("python").load(),
+    }
+    for server in servers:
+        fill(server, PARTITIONS * (count + 1), 100, STREAMED, **{"batch.num.messages": 1})
+        name, options = source(server, STREAMED)
+        reader = spark.readStream.format(name).options(**options)
+        reader = reader.option("startingOffsets", "earliest")
+        found[server.name] = reader.option("maxOffsetsPerTrigger", PARTITIONS).load()
+    return found
+
+
+def trigger(stream: Any, count: int, folder: Path) -> float:
+    """Milliseconds of a batch, at the median of so many."""
     writer = stream.writeStream.format("noop").option("checkpointLocation", str(folder))
     query = writer.start()
     while query.isActive and (query.lastProgress is None or query.lastProgress.batchId < count):
@@ -142,6 +192,32 @@ def triggers(spark: Any, server: Magnetar | Kafka, count: int, folder: Path) -> 
     took = [one.durationMs["triggerExecution"] for one in query.recentProgress]
     query.stop()
     return statistics.median(took[len(took) // 4 :])
+
+
+def triggers(
+    spark: Any, servers: list[Magnetar | Kafka], arguments: argparse.Namespace, folder: Path
+) -> None:
+    """Small batches of streams in turn, with Spark's usual checkpoints and with quick ones."""
+    from magnetar.spark_connector.session import ON_A_LOCAL_DISK
+
+    found = streams(spark, servers, arguments.triggers)
+    for kind, settings in (("usual", {}), ("quick", ON_A_LOCAL_DISK)):
+        for setting, value in settings.items():
+            spark.conf.set(setting, value)
+        took: dict[str, list[float]] = {name: [] for name in found}
+        for turn in range(arguments.rounds):
+            for name, stream in found.items():
+                here = folder / f"{kind}-{name}-{turn}".replace(" ", "-")
+                took[name].append(trigger(stream, arguments.triggers, here))
+        for name, each in took.items():
+            ratio = statistics.median(
+                one / other for one, other in zip(each, took["java"], strict=True)
+            )
+            print(
+                f"{name:12} a batch of a stream, {kind} checkpoints: "
+                f"{statistics.median(each):6.0f} ms, {ratio:.2f} of java's",
+                flush=True,
+            )
 
 
 def plan(server: Magnetar, partitions: int, rounds: int) -> None:
@@ -225,9 +301,7 @@ def compare(
         rate, ours, theirs = (statistics.median(each) for each in zip(*found, strict=True))
         print("median", told(name, size, (rate, ours, theirs)))
     if arguments.triggers:
-        for server in servers:
-            took = triggers(spark, server, arguments.triggers, folder / f"{server.name}-stream")
-            print(f"{server.name:12} a batch of a stream {took:6.0f} ms")
+        triggers(spark, servers, arguments, folder)
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ from typing import Final
 from magnetar.spark_connector.errors import OptionError
 
 SERVICE_URL: Final = "service.url"
+_DROPPED: Final = "; those of CREATE TABLE are dropped by Spark: give them as SELECT ... WITH"
 _UNITS: Final = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 
 
@@ -66,7 +67,10 @@ class OptionValues:
     def urls(self) -> tuple[str, ...]:
         found = self.list(SERVICE_URL)
         if not found:
-            raise OptionError('option "service.url" is missing: the HTTP address of the server')
+            hint = "" if self._found else _DROPPED
+            raise OptionError(
+                f'option "{SERVICE_URL}" is missing: the HTTP address of the server{hint}'
+            )
         return found
 
     def choice(self, name: str, values: tuple[str, ...]) -> str:

@@ -163,10 +163,22 @@ class TableOptions(NamedTuple):
 
 def table_of(given: Mapping[str, str]) -> TableOptions:
     """What the schema depends on, after a check of all names."""
-    values = NAMES.given(given)
+    values = NAMES.given(_of_created_table(given))
     of_values = value_options.parse(values)
     names = _columns(values.list("columns"), of_values)
     return TableOptions(names, of_values, _address(values, of_values))
+
+
+def _of_created_table(given: Mapping[str, str]) -> Mapping[str, str]:
+    """For `CREATE TABLE ... USING`, Spark 4.3 asks for the schema with all properties of the table:
+    its provider, its owner and others, and its options with a prefix.
+    """
+    if "provider" not in given:
+        return given
+    prefix = "option."
+    return {
+        name.removeprefix(prefix): value for name, value in given.items() if name.startswith(prefix)
+    }
 
 
 def _address(values: OptionValues, of_values: ValueOptions) -> TopicAddress | None:

@@ -105,6 +105,10 @@ class MicroBatches:
         self._began_at = time.monotonic()
         self._held: set[str] = set()
         """Logs on which the server has a cursor of this query."""
+        self._planned: tuple[Offset, Plans] | None = None
+        """The end of the next batch, and the plans that it was found with: its tasks are made of
+        them a moment later, and the server is asked once for both.
+        """
 
     def latest(self, start: Offset, *, limited: bool) -> Offset:
         """Where the next batch ends; `start` if there is nothing to read."""
@@ -127,7 +131,16 @@ class MicroBatches:
             return start
         self._began_at = time.monotonic()
         new = {topic: place for topic, place in places.items() if topic not in begun.places}
-        return StreamOffset(VERSION, dict(ends), new).encoded()
+        end = StreamOffset(VERSION, dict(ends), new).encoded()
+        self._planned = end, plans
+        return end
+
+    def _plans_to(self, end: Offset, ends: Places) -> Plans:
+        """The plans with which this end was found, once; else the server is asked."""
+        planned, self._planned = self._planned, None
+        if planned is not None and planned[0] == end:
+            return planned[1]
+        return self._planner.plans(ends)
 
     def _hold(self, places: Places) -> None:
         """Have the server keep what is behind these places, where it does not yet."""
@@ -167,7 +180,7 @@ class MicroBatches:
         starts, ends = begun.places | ended.init, ended.places
         if all(starts.get(topic) == place for topic, place in ends.items()):
             return []
-        plans = self._planner.plans(ends)
+        plans = self._plans_to(end, ends)
         for topic, place in list(starts.items()):
             if topic in ends and ends[topic] != place:
                 starts[topic] = self._check(topic, place, plans.get(topic))

@@ -70,6 +70,7 @@ def spark(tmp_path_factory) -> Iterator[Any]:
     builder = builder.config("spark.sql.session.timeZone", "UTC")
     builder = builder.config("spark.jars", ",".join(map(str, kafka_jars())))
     builder = builder.config("spark.sql.shuffle.partitions", "2")
+    builder = builder.config("spark.sql.warehouse.dir", str(tmp_path_factory.mktemp("warehouse")))
     with pytest.MonkeyPatch.context() as patch:
         for name, value in workers_environment(str(_without_pandas(tmp_path_factory))).items():
             patch.setenv(name, value)

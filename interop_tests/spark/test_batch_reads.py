@@ -1,6 +1,7 @@
 """Spark reads topics in a batch query: what stock clients have sent, row by row."""
 
 import datetime
+import gc
 from itertools import pairwise
 
 import pulsar
@@ -9,6 +10,7 @@ from confluent_kafka import Producer
 
 from interop_tests.crossing.device import Device
 from magnetar import standalone
+from magnetar.spark_connector.options import parse
 
 pytestmark = pytest.mark.spark
 
@@ -168,6 +170,14 @@ def test_a_restart_begins_another_ledger(lending, connect, read, topic) -> None:
     assert len({row.ledger_id for row in read(topic)}) == 2
 
 
+def failure(call) -> str:
+    from pyspark.errors import PySparkException
+
+    with pytest.raises(PySparkException) as raised:
+        call()
+    return str(raised.value)
+
+
 def test_sql(spark, lending, connect, topic) -> None:
     producer = connect(lending.pulsar_url).create_producer(topic)
     for number in range(10):
@@ -184,12 +194,48 @@ def test_sql(spark, lending, connect, topic) -> None:
     assert [(row.k, row.s) for row in total] == [("0", 20), ("1", 25)]
 
 
-def failure(call) -> str:
-    from pyspark.errors import PySparkException
+def test_a_table_has_its_options_from_the_query(spark, lending, connect, topic) -> None:
+    """Spark drops those of `CREATE TABLE ... USING`: it is an error, and nothing else is read."""
+    connect(lending.pulsar_url).create_producer(topic).send(b"x")
+    table = topic.replace("-", "_")
+    where = f"`service.url` = '{lending.http_url}', topic = '{topic}'"
+    spark.sql(f"CREATE TABLE {table} USING magnetar OPTIONS ({where})")
+    try:
+        dropped = failure(lambda: spark.sql(f"SELECT value FROM {table}").collect())
+        assert 'option "service.url" is missing' in dropped
+        assert "give them as SELECT ... WITH" in dropped
+        given = spark.sql(f"SELECT value FROM {table} WITH ({where})").collect()
+    finally:
+        spark.sql(f"DROP TABLE {table}")
+    assert [bytes(row.value) for row in given] == [b"x"]
 
-    with pytest.raises(PySparkException) as raised:
-        call()
-    return str(raised.value)
+
+def test_workers_do_not_collect_modules_after_each_task(spark, lending, connect, topic) -> None:
+    """To look through them takes 25 ms; what is frozen is not looked through."""
+    from magnetar.spark_connector.source import MagnetarReader, MagnetarSource
+
+    class Counting(MagnetarReader):
+        def read(self, partition):
+            rows = [row for batch in MagnetarReader.read(self, partition) for row in batch["value"]]
+            yield len(rows), gc.get_freeze_count()
+
+    class CountingSource(MagnetarSource):
+        @classmethod
+        def name(cls):
+            return "magnetar_counting"
+
+        def schema(self):
+            return "rows INT, frozen INT"
+
+        def reader(self, schema):
+            return Counting(parse(self.options))
+
+    spark.dataSource.register(CountingSource)
+    connect(lending.pulsar_url).create_producer(topic).send(b"x")
+    reader = spark.read.format("magnetar_counting").option("service.url", lending.http_url)
+    (found,) = reader.option("topic", topic).load().collect()
+    assert found.rows == 1
+    assert found.frozen > 10_000, "objects of the modules that are imported for a task"
 
 
 def test_mistakes_are_told(spark, lending, read, topic) -> None:

@@ -143,6 +143,24 @@ def test_a_replay_reads_the_same(lending, send, topic) -> None:
     assert query.restart().rows(end) == query.rows(end) == encoded(numbers(10))
 
 
+def test_the_server_is_asked_once_where_a_batch_is(lending, send, topic, monkeypatch) -> None:
+    asked: list[Any] = []
+    topics = ReadingService.topics
+
+    def counted(service: ReadingService, names: Any) -> Any:
+        asked.append(names)
+        return topics(service, names)
+
+    monkeypatch.setattr(ReadingService, "topics", counted)
+    send(topic, "a", "b")
+    query = Query(lending, topic=topic, startingOffsets="earliest")
+    end = query.planned()
+    assert query.rows(end) == [b"a", b"b"]
+    assert len(asked) == 1
+    assert query.rows(end) == [b"a", b"b"], "planned again, with what the server knows by then"
+    assert len(asked) == 2
+
+
 def test_equal_positions_are_equal_texts(lending, send, topic) -> None:
     query = Query(lending, topic=topic, startingOffsets="earliest")
     send(topic, "a")

@@ -43,6 +43,15 @@ def test_a_stream_has_options_and_a_default_of_its_own() -> None:
         options.parse({**NEEDED, "endingOffsets": "latest"}, stream=True)
 
 
+def test_a_table_that_is_made_has_options_among_its_properties() -> None:
+    """As Spark 4.3 gives them for `CREATE TABLE ... USING`."""
+    properties = {"provider": "magnetar", "owner": "root", "location": "file:/x", "columns": "key"}
+    found = options.table_of(properties | {"option.columns": "key"})
+    assert found.names == ("key",)
+    with pytest.raises(OptionError, match='no option "provider"'):
+        options.parse(NEEDED | properties)
+
+
 def test_what_spark_adds_is_passed_over() -> None:
     assert options.parse({**NEEDED, "path": "x", "spark.y": "z"}).topics == ("t",)
 
