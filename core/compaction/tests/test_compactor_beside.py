@@ -73,6 +73,26 @@ async def test_the_default_of_the_server() -> None:
         assert len(await found(topic)) == 5
 
 
+async def test_what_is_behind_an_open_transaction_does_not_count() -> None:
+    """Else each round would write the former compacted ledger again, for two messages."""
+    async with running(inactive_topics=FOR_EVER) as broker:
+        topic = await filled(broker, compaction_threshold=200)
+        await tended(broker, topic)
+        former = topic.compacted.current
+        await publish(topic, b"0", b"new")
+        await publish(topic, b"0", b"newer")
+        await publish(topic, b"0", b"of a transaction")
+        ledger, transactions = topic.ledger, topic.ledger.transactions
+        transactions.wrote(7, ledger.confirmed_index - 1, ledger.chain.confirmed, 1)
+        for number in range(25):
+            await publish(topic, b"%d" % (number % 5), b"later")
+        await tended(broker, topic)
+        assert topic.compacted.current == former
+        transactions.ended(7, ledger.confirmed_index, committed=True)
+        await tended(broker, topic)
+        assert set((await found(topic)).values()) == {b"later"}
+
+
 async def test_nothing_is_deleted_before_it_is_compacted() -> None:
     async with running(inactive_topics=FOR_EVER) as broker:
         topic = await filled(broker, compaction_threshold=100_000)
