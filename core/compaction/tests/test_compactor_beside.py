@@ -214,6 +214,22 @@ async def test_both_kinds() -> None:
         assert b"4" not in {one.key for one in await messages(topic.ledger)}
 
 
+async def test_a_threshold_counts_what_compaction_in_place_has_left() -> None:
+    both = {"compaction": Compaction(dirty_ratio=0), "compaction_threshold": 10_000}
+    async with running(inactive_topics=FOR_EVER) as broker:
+        topic = await filled(broker, **both, retention=Retention(-1, -1))
+        before = topic.ledger.bytes_after(topic.compacted.horizon)
+        assert await tended(broker, topic) == 10, "the last value of each key, and the last ledger"
+        after = topic.ledger.bytes_after(topic.compacted.horizon)
+        topic.set_policies(replace(topic.policies, compaction_threshold=(before + after) // 2))
+        await tended(broker, topic)
+        assert topic.compacted.current is None
+        topic.set_policies(replace(topic.policies, compaction_threshold=after - 1))
+        await tended(broker, topic)
+        assert len(await found(topic)) == 5
+        assert topic.ledger.chain.entries == 10
+
+
 def entry_without_value(key: bytes) -> bytes:
     """A message of a null value, which deletes its key for both."""
     sent = entry(b"", key=key)
