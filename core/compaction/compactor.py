@@ -29,7 +29,7 @@ import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from magnetar.core.compaction.last_values import LastValues
+from magnetar.core.compaction.last_values import LastValues, end_of
 from magnetar.core.compaction.plan import Plan, plan
 from magnetar.core.compaction.retention_rule import Outcomes, Terms, TransactionOutcome
 from magnetar.core.compaction.rewrite import Rewrite
@@ -107,11 +107,17 @@ class Compactor:
 
     def _is_over_threshold(self, topic: PersistentTopic) -> bool:
         threshold, compacted = topic.policies.compaction_threshold, topic.compacted
-        if threshold <= 0 or topic.name.internal or topic.fenced or topic.ledger.losses.ranges:
+        ledger = topic.ledger
+        if threshold <= 0 or topic.name.internal or topic.fenced or ledger.losses.ranges:
             return False
         if compacted.progress.state is CompactionState.RUNNING:
             return False
-        return topic.ledger.bytes_after(compacted.horizon) > threshold
+        new_bytes = ledger.bytes_after(compacted.horizon)
+        if new_bytes <= threshold:
+            return False
+        # What waits for an open transaction does not count: each of its rounds would write the
+        # former compacted ledger again, for the few entries before the transaction.
+        return new_bytes - ledger.bytes_after(end_of(ledger)) > threshold
 
     def _enqueue(self, topic: PersistentTopic) -> None:
         topic.compacted.progress.begin()

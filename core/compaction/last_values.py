@@ -27,9 +27,7 @@ value of each key up to its horizon, and of no key that was deleted up to there.
 
 from __future__ import annotations
 
-import re
-from bisect import bisect_right
-from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from contextlib import aclosing
 from typing import Final, TypeVar
 
@@ -37,17 +35,11 @@ import trio
 
 from magnetar.core.compaction.key_index import ORDER_BYTES, KeyIndex, new_key_index
 from magnetar.core.compaction.latest import Latest
+from magnetar.core.compaction.look import Look, Numbers
 from magnetar.core.compaction.retention_rule import Outcomes, TransactionOutcome, outcome_of
 from magnetar.core.compaction.rewrite import READ_BYTES, READ_ENTRIES
 from magnetar.core.compaction.time_share import TimeShare
-from magnetar.core.compaction.value_rule import (
-    FORMER,
-    PLACE_BITS,
-    NumberedEntry,
-    ValueRule,
-    keyed,
-    note,
-)
+from magnetar.core.compaction.value_rule import FORMER, NumberedEntry, ValueRule
 from magnetar.core.entry import header
 from magnetar.core.kernel.completion import Completion
 from magnetar.core.kernel.errors import Conflict, Fenced
@@ -67,98 +59,16 @@ WRITE_BYTES: Final = 128 * 1024
 KEYS_PER_REST: Final = 2_000
 MESSAGES_PER_TURN: Final = 100 if new_key_index is KeyIndex else 20_000
 """Looked at in half a millisecond, after which other tasks run; in a thread, all that was read."""
-ENTRIES_MAX: Final = 100_000_000
-"""Entries of one round: one bit each."""
 Result = TypeVar("Result")
-_SOME: Final = re.compile(rb"[^\0]")
 
 
-class Numbers:
-    """The numbers of entries: of ledgers that the log has when a round begins."""
-
-    def __init__(self, ledger: ManagedLedger, after: Position) -> None:
-        self._ids: list[int] = []
-        self._bases: list[int] = []
-        total = 0
-        for segment in ledger.chain.segments:
-            if segment.ledger_id >= after[0]:
-                self._ids.append(segment.ledger_id)
-                self._bases.append(total)
-                total += ledger.chain.last_entry_of(segment) + 1
-        self.total = total
-
-    def of(self, position: Position) -> int:
-        at = bisect_right(self._ids, position[0]) - 1
-        return self._bases[at] + position[1]
-
-    def position(self, number: int) -> Position:
-        at = bisect_right(self._bases, number) - 1
-        return self._ids[at], number - self._bases[at]
-
-
-class Look:
-    """What the first pass has found."""
-
-    def __init__(self, latest: Latest, numbers: Numbers, *, retains_keyless: bool) -> None:
-        self.latest = latest
-        self._retains_keyless = retains_keyless
-        self.orders = b""
-        """Of the last messages: in place of their keys, while the new ledger is written."""
-        self.numbers = numbers
-        self.horizon: Position = START
-        """The last entry that was looked at."""
-        self.next_index = 0
-        """The index after it."""
-        self.messages = 0
-        """In all entries up to there."""
-        self._wanted = bytearray(min(numbers.total, ENTRIES_MAX) // 8 + 1)
-
-    def note(self, entries: Iterable[NumberedEntry]) -> bool:
-        """Note entries; returns whether there was room for the keys of all."""
-        for number, position, entry, about, outcome in entries:
-            if number >= ENTRIES_MAX:
-                return False
-            if outcome is TransactionOutcome.HOLDS:
-                found = keyed(entry)
-                if found is None or not found.is_decided:
-                    self.want(number)
-                else:
-                    keys = found.key_rows()
-                    if not self.latest.has_room(len(keys)):
-                        return False
-                    note(self.latest, keys, number)
-                    if self._retains_keyless and keys.has_keyless:
-                        self.want(number)
-            self.horizon, self.next_index = position, about.index + 1
-            self.messages += about.count
-        return True
-
-    def want(self, number: int) -> None:
-        """Something of that entry may stay, although it may have no last message of a key."""
-        self._wanted[number >> 3] |= 1 << (number & 7)
-
-    def next_wanted(self, number: int) -> int:
-        """The first entry from that number on of which something may stay; -1 if there is none."""
-        found = [one for one in (self._next_last(number), self._next_marked(number)) if one >= 0]
-        return min(found, default=-1)
-
-    def _next_last(self, number: int) -> int:
-        orders = memoryview(self.orders).cast("Q")
-        at = bisect_right(orders, (number << PLACE_BITS) - 1)
-        return orders[at] >> PLACE_BITS if at < len(orders) else -1
-
-    def _next_marked(self, number: int) -> int:
-        at = number >> 3
-        if at >= len(self._wanted):
-            return -1
-        byte = self._wanted[at] >> (number & 7) << (number & 7)
-        if not byte:
-            found = _SOME.search(self._wanted, at + 1)
-            if found is None:
-                return -1
-            at = found.start()
-            byte = self._wanted[at]
-        return at << 3 | (byte & -byte).bit_length() - 1
+def end_of(ledger: ManagedLedger) -> Position:
+    """The last entry that may be compacted: nothing behind an open transaction is."""
+    confirmed, undecided = ledger.chain.confirmed, ledger.transactions.oldest
+    if undecided is None:
+        return confirmed
+    ledger_id, entry_id = undecided.position
+    return min(confirmed, (ledger_id, entry_id - 1))
 
 
 class LastValues:
@@ -185,7 +95,7 @@ class LastValues:
 
     async def run(self) -> None:
         """Compact everything that the log has now, but for what follows an open transaction."""
-        end = self._end()
+        end = end_of(self._ledger)
         while True:
             former = self._compacted.current
             first = self._ledger.chain.after(START if former is None else former.horizon)
@@ -200,14 +110,6 @@ class LastValues:
                 if reader is not None:
                     self._compacted.leave(reader)
             await self._replace(new, former)
-
-    def _end(self) -> Position:
-        """The last entry to compact."""
-        confirmed, undecided = self._ledger.chain.confirmed, self._ledger.transactions.oldest
-        if undecided is None:
-            return confirmed
-        ledger_id, entry_id = undecided.position
-        return min(confirmed, (ledger_id, entry_id - 1))
 
     # -- looking ------------------------------------------------------------------------------
 
@@ -308,8 +210,8 @@ class LastValues:
             entries, _ = await self._read(position, look.horizon, look.numbers)
             if not entries:
                 break
-            number = look.next_wanted(entries[-1].number + 1)
             wanted = [one for one in entries if look.next_wanted(one.number) == one.number]
+            number = look.next_wanted(entries[-1].number + 1)
             seen += sum(one.about.count for one in wanted)
             await self._write_rest(made, rule, wanted)
         await made.finish()

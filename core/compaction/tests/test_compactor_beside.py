@@ -73,6 +73,26 @@ async def test_the_default_of_the_server() -> None:
         assert len(await found(topic)) == 5
 
 
+async def test_what_is_behind_an_open_transaction_does_not_count() -> None:
+    """Else each round would write the former compacted ledger again, for two messages."""
+    async with running(inactive_topics=FOR_EVER) as broker:
+        topic = await filled(broker, compaction_threshold=200)
+        await tended(broker, topic)
+        former = topic.compacted.current
+        await publish(topic, b"0", b"new")
+        await publish(topic, b"0", b"newer")
+        await publish(topic, b"0", b"of a transaction")
+        ledger, transactions = topic.ledger, topic.ledger.transactions
+        transactions.wrote(7, ledger.confirmed_index - 1, ledger.chain.confirmed, 1)
+        for number in range(25):
+            await publish(topic, b"%d" % (number % 5), b"later")
+        await tended(broker, topic)
+        assert topic.compacted.current == former
+        transactions.ended(7, ledger.confirmed_index, committed=True)
+        await tended(broker, topic)
+        assert set((await found(topic)).values()) == {b"later"}
+
+
 async def test_nothing_is_deleted_before_it_is_compacted() -> None:
     async with running(inactive_topics=FOR_EVER) as broker:
         topic = await filled(broker, compaction_threshold=100_000)
@@ -192,6 +212,22 @@ async def test_both_kinds() -> None:
             compactor.consider(topic)
             await settled()
         assert b"4" not in {one.key for one in await messages(topic.ledger)}
+
+
+async def test_a_threshold_counts_what_compaction_in_place_has_left() -> None:
+    both = {"compaction": Compaction(dirty_ratio=0), "compaction_threshold": 10_000}
+    async with running(inactive_topics=FOR_EVER) as broker:
+        topic = await filled(broker, **both, retention=Retention(-1, -1))
+        before = topic.ledger.bytes_after(topic.compacted.horizon)
+        assert await tended(broker, topic) == 10, "the last value of each key, and the last ledger"
+        after = topic.ledger.bytes_after(topic.compacted.horizon)
+        topic.set_policies(replace(topic.policies, compaction_threshold=(before + after) // 2))
+        await tended(broker, topic)
+        assert topic.compacted.current is None
+        topic.set_policies(replace(topic.policies, compaction_threshold=after - 1))
+        await tended(broker, topic)
+        assert len(await found(topic)) == 5
+        assert topic.ledger.chain.entries == 10
 
 
 def entry_without_value(key: bytes) -> bytes:

@@ -12,7 +12,7 @@ import trio
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from magnetar.core.compaction.last_values import LastValues, Numbers
+from magnetar.core.compaction.last_values import LastValues
 from magnetar.core.compaction.retention_rule import TransactionOutcome
 from magnetar.core.compaction.tests.histories import appended, compacted, unknown, wrapped
 from magnetar.core.compaction.tests.histories import batch as kafka_batch
@@ -21,7 +21,6 @@ from magnetar.core.compaction.tests.last_values import Value, compacted_beside, 
 from magnetar.core.kernel.errors import BrokerError, StorageFailed
 from magnetar.core.ledger.compacted import positions
 from magnetar.core.ledger.compacted.compacted_topic import CompactedTopic
-from magnetar.core.ledger.log.chain import START
 from magnetar.core.ledger.log.managed_ledger import ManagedLedger
 from magnetar.core.testing.bench import NO_AGE, Bench, bench, settled
 from magnetar.core.testing.entries import batch, entry
@@ -275,15 +274,3 @@ async def test_nothing_new_is_no_work() -> None:
         before = topic.current
         assert await compacted_beside(made, ledger) == 0
         assert topic.current is before or topic.current == before
-
-
-async def test_numbers_ascend_with_positions() -> None:
-    async with bench(NO_AGE) as made:
-        ledger = await made.ledger()
-        await _filled(ledger, 10)
-        places = [at for at, _ in await log_entries(ledger)]
-        numbers = Numbers(ledger, START)
-        assert [numbers.of(at) for at in places] == list(range(10))
-        assert numbers.total == 10
-        later = Numbers(ledger, places[4])
-        assert [later.of(at) for at in places[4:]] == list(range(1, 7))

@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import logging
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
 import trio
@@ -233,7 +233,7 @@ class CompactedSource:
         block = LoadedBlock(position, end, runs)
         for run in runs:
             for place, count in enumerate(run.counts or ()):
-                mask = _mask_of(run.sent(place))
+                mask = mask_of(NATIVE.remaining_places(run.sent(place)), count)
                 if mask:
                     block.masks[run.ledger_id, run.first_entry + place] = (mask, count)
         return block
@@ -275,6 +275,12 @@ def _without_empty(part: Slice) -> Iterator[Slice]:
             begin = place + 1
 
 
-def _mask_of(sent: bytes) -> int:
-    """A bit for each message that is left of a batch; 0 for all."""
-    return sum(1 << place for place in NATIVE.remaining_places(sent))
+def mask_of(places: Sequence[int], count: int) -> int:
+    """A bit for each message that is left of a batch of so many; 0 for all. A place behind the
+    batch, which a client may have noted, is none.
+    """
+    bits = bytearray(count // 8 + 1)
+    for place in places:
+        if place < count:
+            bits[place >> 3] |= 1 << (place & 7)
+    return int.from_bytes(bits, "little")
