@@ -115,6 +115,7 @@ def read(bytes data, Py_ssize_t at):
 
 
 @pytest.mark.heavy
+@pytest.mark.timeout(1800)  # alone, it has the modules built
 @pytest.mark.skipif(PURE_WANTED, reason="without compiled modules")
 def test_a_byte_read_behind_a_buffer_is_noticed(built: Path, tmp_path: Path) -> None:
     """Or the test above could not fail."""
