@@ -51,9 +51,18 @@ class SchemaKind(IntEnum):
     """Whatever the topic has: of clients only."""
     EXTERNAL = 22
     """Known to another registry."""
+    JSON_SCHEMA = 1_001
+    """The values are JSON; the definition is in JSON Schema. Of serializers beside Kafka only."""
+
+    @property
+    def shown(self) -> SchemaKind:
+        """What clients of topics are told that it is."""
+        return SchemaKind.EXTERNAL if self in OF_SERIALIZERS else self
 
 
 DEFINED_IN_AVRO: Final = frozenset({SchemaKind.AVRO, SchemaKind.JSON, SchemaKind.PROTOBUF})
+OF_SERIALIZERS: Final = frozenset({SchemaKind.JSON_SCHEMA})
+"""Kinds that Pulsar's clients do not know."""
 WITHOUT: Final = frozenset({SchemaKind.BYTES, SchemaKind.NONE})
 """Kinds that mean that there is no schema."""
 

@@ -93,6 +93,21 @@ def test_pairs() -> None:
     assert not may_follow(of(ONE), of(MORE_OR_0, "INT64"), "FULL")
 
 
+def test_json_schema_is_compared_by_its_own_rules() -> None:
+    whole, number = (
+        TopicSchema(SchemaKind.JSON_SCHEMA, b'{"type": "%b"}' % kind)
+        for kind in (b"integer", b"number")
+    )
+    verdicts.check_follows(whole, number, SchemaStrategy.BACKWARD)
+    verdicts.check_follows(number, whole, SchemaStrategy.FORWARD)
+    for strategy in (SchemaStrategy.FORWARD, SchemaStrategy.FULL):
+        with pytest.raises(IncompatibleSchema, match="integer"):
+            verdicts.check_follows(whole, number, strategy)
+    spaced = TopicSchema(SchemaKind.JSON_SCHEMA, b'{ "type" : "integer" }')
+    assert verdicts.identity_of(spaced) == verdicts.identity_of(whole)
+    assert verdicts.identity_of(number) != verdicts.identity_of(whole)
+
+
 def test_protobuf_keeps_its_root_message() -> None:
     native = TopicSchema(SchemaKind.PROTOBUF_NATIVE, TIMESTAMP)
     same = TopicSchema(SchemaKind.PROTOBUF_NATIVE, TIMESTAMP + b" ")

@@ -9,6 +9,7 @@ from confluent_kafka import Consumer, Producer
 from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
 from confluent_kafka.schema_registry.avro import AvroDeserializer, AvroSerializer
 from confluent_kafka.schema_registry.error import SchemaRegistryError
+from confluent_kafka.schema_registry.json_schema import JSONDeserializer, JSONSerializer
 from confluent_kafka.serialization import MessageField, SerializationContext
 
 WATTS = {"name": "watts", "type": "int"}
@@ -56,6 +57,29 @@ def test_values_cross_with_their_schemas(server, registry, topic):
     consumer.close()
     assert found == [{"watts": 40, "colour": "white"}, {"watts": 60, "colour": "red"}]
     assert registry.get_versions(f"{topic}-value") == [1, 2]
+
+
+def test_values_in_json_schema_cross(registry, topic):
+    """A reader of the second version reads what was written with the first one."""
+    subject, context = f"{topic}-value", SerializationContext(topic, MessageField.VALUE)
+    watts, colour = {"watts": {"type": "integer"}}, {"colour": {"type": "string"}}
+    lamps = [
+        {"title": "Lamp", "type": "object", "properties": fields, "additionalProperties": False}
+        for fields in (watts, {**watts, **colour})
+    ]
+    values = [{"watts": 40}, {"watts": 60, "colour": "red"}]
+    written = [
+        JSONSerializer(json.dumps(schema), registry)(value, context)
+        for schema, value in zip(lamps, values, strict=True)
+    ]
+    read = JSONDeserializer(json.dumps(lamps[1]), schema_registry_client=registry)
+    assert [read(each, context) for each in written] == values
+    assert registry.get_versions(subject) == [1, 2]
+    assert registry.get_latest_version(subject).schema.schema_type == "JSON"
+    less = {**lamps[0], "properties": {"watts": {"type": "string"}}}
+    with pytest.raises(SchemaRegistryError) as refused:
+        JSONSerializer(json.dumps(less), registry)({"watts": "40"}, context)
+    assert (refused.value.http_status_code, "colour" in str(refused.value)) == (409, True)
 
 
 def test_a_pulsar_client_has_the_same_schema(server, registry, client, topic):

@@ -75,7 +75,7 @@ class SchemaHandlers:
         version, stored = found
         shown = events.SchemaInfo(
             name_of(name),
-            max(stored.schema.kind, SchemaKind.NONE),
+            max(stored.schema.kind.shown, SchemaKind.NONE),
             stored.schema.definition,
             stored.schema.properties,
         )

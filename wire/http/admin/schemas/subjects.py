@@ -5,7 +5,7 @@ the topic's schemas in Avro. Levels are the strategies of topics and namespaces 
 there; where nobody has decided, readers of a new version read the latest (BACKWARD).
 
 Answers have the form and the codes of Confluent's registry, so that its serializers work
-unmodified. Avro is what they may register; other languages of schemas are refused by their name.
+unmodified. They may register Avro and JSON Schema; other languages are refused by their name.
 """
 
 from __future__ import annotations
@@ -34,6 +34,10 @@ from magnetar.wire.http.routes import JSON, AdminHandler, ReadsOnly, Table
 
 Answer = dict[str, Any]
 NONE: Final = "NONE"
+KINDS: Final = {"AVRO": SchemaKind.AVRO, "JSON": SchemaKind.JSON_SCHEMA}
+"""The languages of schemas, by their names there."""
+PREFIXES: Final = tuple(f"{each.name}-" for each in KINDS.values())
+"""Of identities."""
 LEVELS: Final[Mapping[str, SchemaStrategy]] = {
     NONE: SchemaStrategy.ALWAYS_COMPATIBLE,
     **{
@@ -105,11 +109,12 @@ def subject(request: AdminRequest) -> Named:
 async def sent(request: AdminRequest) -> TopicSchema:
     """The schema in the body, which is valid."""
     body = await request.json(SentSubjectSchema)
-    if body.schema_type != "AVRO":
+    kind = KINDS.get(body.schema_type)
+    if kind is None:
         raise Problem(SCHEMA_INVALID, f"schemas of type {body.schema_type[:40]} are not kept here")
     if body.references or body.rule_set:
         raise Problem(SCHEMA_INVALID, "references and rules of schemas are not kept here")
-    schema = TopicSchema(SchemaKind.AVRO, body.schema.encode(errors="surrogatepass"))
+    schema = TopicSchema(kind, body.schema.encode(errors="surrogatepass"))
     try:
         await request.broker.schemas.check_valid(schema)
     except IncompatibleSchema as error:
@@ -120,13 +125,14 @@ async def sent(request: AdminRequest) -> TopicSchema:
 async def versions_of(
     request: AdminRequest, name: Named, *, deleted: bool = False
 ) -> tuple[SchemaVersion, ...]:
-    """The versions of a subject: those in Avro, with those that are hidden if they are wanted."""
-    prefix = f"{SchemaKind.AVRO.name}-"
+    """The versions of a subject: those that serializers know, with those that are hidden if they
+    are wanted.
+    """
     known = await request.broker.schemas.versions(name)
     found: Iterable[SchemaVersion] = known.versions
     if deleted and known.hidden:
         found = sorted((*known.hidden_versions, *known.versions), key=lambda one: one.version)
-    return tuple(each for each in found if each.identity.startswith(prefix))
+    return tuple(each for each in found if each.identity.startswith(PREFIXES))
 
 
 async def present(request: AdminRequest, *, deleted: bool = False) -> tuple[SchemaVersion, ...]:
@@ -158,8 +164,15 @@ async def shown(request: AdminRequest, name: Named, version: SchemaVersion) -> A
         "subject": subject_of(name),
         "version": version.version + 1,
         "id": version.id,
-        "schema": text_of(stored),
+        **said_of(stored),
     }
+
+
+def said_of(stored: StoredSchema) -> Answer:
+    """A schema, and its language, which is Avro if it is not named."""
+    name = next((name for name, kind in KINDS.items() if kind is stored.schema.kind), "AVRO")
+    named = {} if name == "AVRO" else {"schemaType": name}
+    return {**named, "schema": text_of(stored)}
 
 
 def text_of(stored: StoredSchema) -> str:
@@ -281,7 +294,7 @@ async def _stored(request: AdminRequest) -> StoredSchema:
 
 
 async def get_id(request: AdminRequest) -> Answer:
-    return {"schema": text_of(await _stored(request))}
+    return said_of(await _stored(request))
 
 
 async def get_id_text(request: AdminRequest) -> Response:
@@ -303,7 +316,7 @@ async def subjects_of_id(request: AdminRequest) -> list[str]:
 
 
 async def types(_ask: AdminRequest) -> list[str]:
-    return [SchemaKind.AVRO.name]
+    return list(KINDS)
 
 
 # -- levels --------------------------------------------------------------------------------------

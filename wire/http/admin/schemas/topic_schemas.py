@@ -18,13 +18,21 @@ from magnetar.core.kernel.errors import IncompatibleSchema, Invalid
 from magnetar.core.policy.values import SchemaStrategy
 from magnetar.core.schema import key_value
 from magnetar.core.schema.records import StoredSchema
-from magnetar.core.schema.schema import NO_PROPERTIES, WITHOUT, SchemaKind, TopicSchema
+from magnetar.core.schema.schema import (
+    NO_PROPERTIES,
+    OF_SERIALIZERS,
+    WITHOUT,
+    SchemaKind,
+    TopicSchema,
+)
 from magnetar.wire.http.request import AdminRequest
 from magnetar.wire.http.rights import Needs
 from magnetar.wire.http.routes import JSON, ReadsOnly, Table
 
 Answer = dict[str, Any]
 NO_VERSION: Final = -1
+OF_PULSAR: Final = frozenset(SchemaKind.__members__) - {each.name for each in OF_SERIALIZERS}
+"""The types that its tools know."""
 
 
 class SentSchema(Struct, frozen=True):
@@ -38,7 +46,7 @@ class SentSchema(Struct, frozen=True):
 async def sent(request: AdminRequest) -> TopicSchema:
     """The schema that a tool has sent."""
     body = await request.json(SentSchema)
-    if body.type not in SchemaKind.__members__:
+    if body.type not in OF_PULSAR:
         raise Invalid(f"{body.type[:40]!r} is no type of a schema")
     kind = SchemaKind[body.type]
     if kind is SchemaKind.KEY_VALUE:
@@ -57,7 +65,7 @@ def shown(version: int, stored: StoredSchema) -> Answer:
         data = schema.definition.decode(errors="replace")
     return {
         "version": version,
-        "type": schema.kind.name,
+        "type": schema.kind.shown.name,
         "timestamp": stored.created_ms,
         "data": data,
         "properties": dict(schema.properties),

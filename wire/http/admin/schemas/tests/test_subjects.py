@@ -61,6 +61,46 @@ async def test_registered_and_found(visitor: Visitor, subject: str) -> None:
     assert await says(visitor, "GET", f"/schemas/ids/{first}/subjects") == [name]
 
 
+async def test_json_schema(visitor: Visitor) -> None:
+    """Pulsar's tools and clients see that there is one, and none of their own follows it."""
+    text = {
+        "type": "object",
+        "properties": {"x": {"type": "integer"}},
+        "additionalProperties": False,
+    }
+    one = {"schemaType": "JSON", "schema": json.dumps(text)}
+    text["properties"]["y"] = {"type": "string"}
+    more = {"schemaType": "JSON", "schema": json.dumps(text)}
+    text["properties"]["x"] = {"type": "string"}
+    other = {"schemaType": "JSON", "schema": json.dumps(text)}
+    first = await registers(visitor, one)
+    spaced = {"schemaType": "JSON", "schema": one["schema"].replace(" ", "  ")}
+    assert await registers(visitor, spaced) == first
+    assert await says(visitor, "GET", f"/schemas/ids/{first}") == one
+    compared = "/compatibility/subjects/t-value/versions"
+    why = await says(visitor, "POST", f"{compared}/latest?verbose=true", other)
+    assert (why["is_compatible"], "#/properties/x" in why["messages"][0]) == (False, True)
+    assert await says(visitor, "POST", compared, more) == {"is_compatible": True}
+    await registers(visitor, more)
+    await fails(visitor, 409, "POST", f"{SUBJECT}/versions", other)
+    latest = await says(visitor, "GET", f"{SUBJECT}/versions/latest")
+    assert (latest["version"], latest["schemaType"]) == (2, "JSON")
+    assert (await says(visitor, "POST", SUBJECT, one))["version"] == 1
+    await fails(visitor, 409, "POST", f"{SUBJECT}/versions", ONE)
+    assert (await visitor.get(f"{HERE}/schema"))["type"] == "EXTERNAL"
+    answer = await visitor.ask("POST", f"{HERE}/schema", OF_TOPIC)
+    assert answer.status_code == 409
+    mine = {"type": "JSON_SCHEMA", "schema": one["schema"]}
+    assert (await visitor.ask("POST", f"{HERE}/schema", mine)).status_code in (400, 422)
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"type": "text"}', '{"$ref": "other.json"}'])
+async def test_what_is_no_json_schema(visitor: Visitor, text: str) -> None:
+    schema = {"schemaType": "JSON", "schema": text}
+    await fails(visitor, 42201, "POST", f"{SUBJECT}/versions", schema)
+    assert await says(visitor, "GET", "/subjects") == []
+
+
 async def test_a_topic_and_its_subject_are_one(visitor: Visitor) -> None:
     await registers(visitor, ONE)
     assert (await visitor.get(f"{HERE}/schema"))["data"] == ONE["schema"]
@@ -215,7 +255,7 @@ async def test_deleted(visitor: Visitor) -> None:
 
 
 async def test_the_rest(visitor: Visitor) -> None:
-    assert await says(visitor, "GET", "/schemas/types") == ["AVRO"]
+    assert await says(visitor, "GET", "/schemas/types") == ["AVRO", "JSON"]
     assert await says(visitor, "GET", "/mode") == {"mode": "READWRITE"}
     assert await says(visitor, "GET", "/mode/t-value") == {"mode": "READWRITE"}
     await fails(visitor, 40403, "GET", "/schemas/ids/7")

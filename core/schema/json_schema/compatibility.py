@@ -1,0 +1,336 @@
+"""Whether what is valid by one schema in JSON Schema is valid by another. Pure.
+
+The verdicts are those of Confluent's registry (`json/diff` of its `json-schema-provider`, 8.0), by
+its model of contents: of an object that may have any other property (open), the schema of a new
+property may forbid what was written; of a closed one no property may be dropped. So an object whose
+readers are to get more properties says `additionalProperties: false`, or what others have to be.
+
+    of the new schema     is compatible if
+    a bound               it is wider, or gone
+    a type                it is the same, `integer` became `number`, or anything may be there
+    a required property   it was required, or has a default, or nobody could have written it
+    an enum               it has all values of the old one
+    anyOf, oneOf          each old schema has a new one of its own that it is compatible with
+    allOf                 each new schema has an old one of its own
+
+Schemas that refer to themselves are compatible where they meet again. Patterns of properties are
+matched in linear time (`core/patterns`); a comparison that needs one which is not understood there
+is refused.
+
+Invariant: a comparison ends within `Effort`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any
+
+from magnetar.core.kernel.errors import IncompatibleSchema
+from magnetar.core.patterns.patterns import BadPattern, compiled
+from magnetar.core.schema.avro.model import Effort
+from magnetar.core.schema.json_schema.model import COMBINED, JsonSchemaNode, meant, written
+from magnetar.core.schema.json_schema.reader import shown
+
+
+def incompatibility(old: JsonSchemaNode, new: JsonSchemaNode) -> str:
+    """Why something that is valid by the old schema may not be by the new one, or nothing."""
+    return _SchemaComparison().of(old, new, "#")
+
+
+class _SchemaComparison:
+    """One comparison of two documents. Its methods return a reason, or nothing."""
+
+    def __init__(self) -> None:
+        self._effort = Effort()
+        self._under_way: set[tuple[int, int]] = set()
+
+    def of(self, old: JsonSchemaNode | None, new: JsonSchemaNode | None, where: str) -> str:
+        if new is None:
+            return ""
+        if old is None:
+            return f"{where}: a schema was added"
+        old, new = meant(old), meant(new)
+        pair = id(old), id(new)
+        if pair in self._under_way:
+            return ""
+        with self._effort:
+            self._under_way.add(pair)
+            try:
+                return self._of(old, new, where)
+            finally:
+                self._under_way.discard(pair)
+
+    def _of(self, old: JsonSchemaNode, new: JsonSchemaNode, where: str) -> str:
+        if self._fits_a_part(old, new, where):
+            return ""
+        if old.kind in COMBINED and new.kind in COMBINED:
+            return self._combinations(old, new, where)
+        if old.kind != new.kind:
+            if old.kind == "false" or new.kind == "empty":
+                return ""
+            return f"{where}: {_named(old)} became {_named(new)}"
+        if new.kind == "not":
+            return f"{where}: more is excluded" if self.of(new.inner, old.inner, where) else ""
+        if new.kind == "object":
+            return self._objects(old, new, where)
+        if new.kind == "array":
+            return self._arrays(old, new, where)
+        return _simple(old, new, where)
+
+    def _fits_a_part(self, old: JsonSchemaNode, new: JsonSchemaNode, where: str) -> bool:
+        """Whether one of the two is a combination, and what decides is in it: its only schema, or
+        any one of a new `anyOf` or `oneOf`.
+        """
+        if (old.kind in COMBINED) is (new.kind in COMBINED):
+            return False
+        if old.kind in COMBINED:
+            return len(old.parts) == 1 and not self.of(old.parts[0], new, where)
+        decide = new.parts if new.kind != "all" or len(new.parts) == 1 else []
+        return any(not self.of(old, each, where) for each in decide)
+
+    # -- combinations -------------------------------------------------------------------------
+
+    def _combinations(self, old: JsonSchemaNode, new: JsonSchemaNode, where: str) -> str:
+        singles = len(old.parts) == 1, len(new.parts) == 1
+        may_become = {"any": True, "one": singles[0], "all": all(singles)}
+        if old.kind != new.kind and not may_become[new.kind]:
+            return f"{where}: {old.kind}Of became {new.kind}Of"
+        before, after = _different(old.parts), _different(new.parts)
+        if new.kind == "all" and len(before) < len(after):
+            return f"{where}: allOf has more schemas"
+        if new.kind != "all" and len(before) > len(after):
+            return f"{where}: {new.kind}Of has fewer schemas"
+        fits = [
+            [at for at, other in enumerate(after) if not self.of(one, other, where)]
+            for one in before
+        ]
+        if _matched(fits) < min(len(before), len(after)):
+            return f"{where}: {new.kind}Of has other schemas"
+        return ""
+
+    # -- objects ------------------------------------------------------------------------------
+
+    def _objects(self, old: JsonSchemaNode, new: JsonSchemaNode, where: str) -> str:
+        had, has = _required(old), _required(new)
+        for name in old.members.keys() & new.members.keys():
+            if name in has and name not in had and not _has_default(new.members[name]):
+                return f"{where}: property {shown(name)} is required"
+        for name in sorted(old.members.keys() | new.members.keys()):
+            at = f"{where}/properties/{shown(name)}"
+            reason = self._property(old, new, name, at)
+            if reason:
+                return reason
+        return (
+            self._dependencies(old, new, where)
+            or self._additional(old, new, f"{where}: properties")
+            or _upper(old, new, "maxProperties", where)
+            or _lower(old, new, "minProperties", where)
+        )
+
+    def _property(self, old: JsonSchemaNode, new: JsonSchemaNode, name: str, at: str) -> str:
+        before, after = old.members.get(name), new.members.get(name)
+        if before is not None and after is not None:
+            return self.of(before, after, at)
+        if before is not None:
+            if new.is_open or meant(before).kind == "false":
+                return ""
+            others = _of_others(new, name)
+            return (
+                f"{at}: it is not allowed any more"
+                if others is None
+                else self.of(before, others, at)
+            )
+        assert after is not None
+        if old.is_open:
+            if meant(after).kind == "empty":
+                return ""
+            return f"{at}: it was added, and could have been anything before"
+        others = _of_others(old, name)
+        reason = "" if others is None else self.of(others, after, at)
+        if not reason and name in _required(new) and not _has_default(after):
+            return f"{at}: it was added, and is required"
+        return reason
+
+    def _dependencies(self, old: JsonSchemaNode, new: JsonSchemaNode, where: str) -> str:
+        before, after = _dependent_names(old), _dependent_names(new)
+        for name, needed in after.items():
+            if not needed <= before.get(name, frozenset()):
+                return f"{where}: property {shown(name)} depends on more"
+        for name, schema in new.dependents.items():
+            at = f"{where}/dependencies/{shown(name)}"
+            reason = self.of(old.dependents.get(name), schema, at)
+            if reason:
+                return reason
+        return ""
+
+    def _additional(self, old: JsonSchemaNode, new: JsonSchemaNode, where: str) -> str:
+        """Compare what is not named: anything, nothing, or by a schema."""
+        before, after = old.additional, new.additional
+        if after is True or before is False is after:
+            return ""
+        if after is False:
+            return f"{where} that are not named are not allowed any more"
+        if before is False:
+            return ""
+        if before is True:
+            return f"{where} that are not named are limited"
+        assert isinstance(before, JsonSchemaNode)
+        assert isinstance(after, JsonSchemaNode)
+        return self.of(before, after, f"{where} that are not named")
+
+    # -- arrays -------------------------------------------------------------------------------
+
+    def _arrays(self, old: JsonSchemaNode, new: JsonSchemaNode, where: str) -> str:
+        reason = self.of(old.inner, new.inner, f"{where}/items")
+        for number in range(max(len(old.parts), len(new.parts))):
+            at = f"{where}/items/{number}"
+            reason = reason or self._item(old, new, number, at)
+        return (
+            reason
+            or self._additional(old, new, f"{where}: items")
+            or _upper(old, new, "maxItems", where)
+            or _lower(old, new, "minItems", where)
+            or _unique(old, new, where)
+        )
+
+    def _item(self, old: JsonSchemaNode, new: JsonSchemaNode, number: int, at: str) -> str:
+        before = old.parts[number] if number < len(old.parts) else None
+        after = new.parts[number] if number < len(new.parts) else None
+        if before is not None and after is not None:
+            return self.of(before, after, at)
+        if after is None:
+            assert before is not None
+            if isinstance(new.additional, JsonSchemaNode):
+                return self.of(before, new.additional, at)
+            if new.additional or meant(before).kind == "false":
+                return ""
+            return f"{at}: it is not allowed any more"
+        if isinstance(old.additional, JsonSchemaNode):
+            return self.of(old.additional, after, at)
+        if not old.additional or meant(after).kind == "empty":
+            return ""
+        return f"{at}: it was added, and could have been anything before"
+
+
+# -- what needs no other schema ------------------------------------------------------------------
+
+
+def _simple(old: JsonSchemaNode, new: JsonSchemaNode, where: str) -> str:
+    if new.kind == "string":
+        return (
+            _upper(old, new, "maxLength", where)
+            or _lower(old, new, "minLength", where)
+            or _pattern(old, new, where)
+        )
+    if new.kind == "number":
+        return _numbers(old, new, where)
+    if new.kind == "enum":
+        values = set(map(written, new.words["enum"]))
+        if values.issuperset(map(written, old.words["enum"])):
+            return ""
+        return f"{where}: enum has lost values"
+    if new.kind == "const" and written(old.words["const"]) != written(new.words["const"]):
+        return f"{where}: const became another value"
+    return ""
+
+
+def _numbers(old: JsonSchemaNode, new: JsonSchemaNode, where: str) -> str:
+    for word in ("maximum", "exclusiveMaximum"):
+        if reason := _upper(old, new, word, where):
+            return reason
+    for word in ("minimum", "exclusiveMinimum"):
+        if reason := _lower(old, new, word, where):
+            return reason
+    before, after = old.words.get("multipleOf"), new.words.get("multipleOf")
+    if after is not None and (before is None or Fraction(str(before)) % Fraction(str(after))):
+        return f"{where}: multipleOf became {after}"
+    if new.words["type"] == "integer" and old.words["type"] == "number":
+        return f"{where}: number became integer"
+    return ""
+
+
+def _upper(old: JsonSchemaNode, new: JsonSchemaNode, word: str, where: str) -> str:
+    before, after = _bound(old, word), _bound(new, word)
+    if after is None or (before is not None and before <= after):
+        return ""
+    return f"{where}: {word} became {after}"
+
+
+def _lower(old: JsonSchemaNode, new: JsonSchemaNode, word: str, where: str) -> str:
+    before, after = _bound(old, word), _bound(new, word)
+    if after is None or (before is not None and before >= after):
+        return ""
+    return f"{where}: {word} became {after}"
+
+
+def _bound(node: JsonSchemaNode, word: str) -> float | None:
+    """A bound; what draft 4 says of exclusive ones is no number."""
+    found = node.words.get(word)
+    return None if isinstance(found, bool) else found
+
+
+def _pattern(old: JsonSchemaNode, new: JsonSchemaNode, where: str) -> str:
+    after = new.words.get("pattern")
+    if after is None or after == old.words.get("pattern"):
+        return ""
+    return f"{where}: pattern became {shown(after)}"
+
+
+def _unique(old: JsonSchemaNode, new: JsonSchemaNode, where: str) -> str:
+    before, after = (each.words.get("uniqueItems") is True for each in (old, new))
+    return f"{where}: items have to be unique" if after and not before else ""
+
+
+def _required(node: JsonSchemaNode) -> frozenset[str]:
+    found = node.words.get("required", ())
+    return frozenset() if isinstance(found, bool) else frozenset(found)
+
+
+def _has_default(node: JsonSchemaNode) -> bool:
+    return "default" in node.words
+
+
+def _dependent_names(node: JsonSchemaNode) -> Mapping[str, frozenset[str]]:
+    said: dict[str, Any] = {
+        **node.words.get("dependencies", {}),
+        **node.words.get("dependentRequired", {}),
+    }
+    return {name: frozenset(each) for name, each in said.items() if isinstance(each, list)}
+
+
+def _of_others(node: JsonSchemaNode, name: str) -> JsonSchemaNode | None:
+    """The schema of a property that an object does not name, if there is one."""
+    for pattern, schema in node.patterns:
+        try:
+            if compiled(f".*(?:{pattern}).*").matches(name):
+                return schema
+        except BadPattern as error:
+            text = f"the pattern {shown(pattern)} cannot be compared: {error}"
+            raise IncompatibleSchema(text) from error
+    return node.additional if isinstance(node.additional, JsonSchemaNode) else None
+
+
+def _named(node: JsonSchemaNode) -> str:
+    return f"{node.kind}Of" if node.kind in COMBINED else node.kind
+
+
+def _different(parts: list[JsonSchemaNode]) -> list[JsonSchemaNode]:
+    """Those that are not written like one before."""
+    return list({(meant(each).kind, written(meant(each).words)): each for each in parts}.values())
+
+
+def _matched(fits: list[list[int]]) -> int:
+    """How many can have one of their own, of those that fit each (Kuhn's algorithm)."""
+    holder: dict[int, int] = {}
+
+    def takes(one: int, asked: set[int]) -> bool:
+        for at in fits[one]:
+            if at not in asked:
+                asked.add(at)
+                if at not in holder or takes(holder[at], asked):
+                    holder[at] = one
+                    return True
+        return False
+
+    return sum(takes(one, set()) for one in range(len(fits)))
