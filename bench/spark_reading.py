@@ -22,7 +22,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -106,11 +106,15 @@ def session(jars: Path | None) -> Any:
 
 
 def children(pid: int) -> Iterator[int]:
-    """A process and all below it."""
+    """A process and all below it; a thread or a process may end meanwhile."""
     yield pid
-    for task in Path(f"/proc/{pid}/task").iterdir():
-        for child in (task / "children").read_text().split():
-            yield from children(int(child))
+    below: list[str] = []
+    with suppress(FileNotFoundError, ProcessLookupError):
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            with suppress(FileNotFoundError, ProcessLookupError):
+                below += (task / "children").read_text().split()
+    for child in below:
+        yield from children(int(child))
 
 
 def spark_cpu_seconds() -> float:
