@@ -25,11 +25,10 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
-import msgspec
-
 from magnetar.core.entry.form import TransactionKey
-from magnetar.core.kernel.errors import Corrupted, NotAllowed, TransactionConflict
+from magnetar.core.kernel.errors import NotAllowed, TransactionConflict
 from magnetar.core.ledger.cursor.acks import AckState, Ranges
+from magnetar.core.ledger.cursor.held_image import HeldImage, decode, encode
 from magnetar.core.ledger.log.chain import START, Position
 
 HELD_MAX: Final = 10_000
@@ -59,18 +58,6 @@ class Released(NamedTuple):
 
 
 NOTHING: Final = Released((), (), None)
-
-
-class HeldImage(NamedTuple):
-    """What one transaction holds, as it is stored; masks are bytes, since they may be long."""
-
-    key: TransactionKey
-    ranges: list[EntryRange]
-    parts: list[tuple[int, int, bytes, int]]
-    up_to: tuple[int, int, bytes, int] | None
-
-
-_decode: Final = msgspec.msgpack.Decoder(list[HeldImage]).decode
 
 
 class _Held:
@@ -403,7 +390,7 @@ class PendingAcks:
             images.append(
                 HeldImage(key, list(ranges), packed, None if up_to is None else _packed(up_to))
             )
-        return msgspec.msgpack.encode(images)
+        return encode(images)
 
     def restore(self, image: bytes) -> None:
         """Take over what a snapshot has; `Corrupted` if it cannot be read."""
@@ -411,10 +398,7 @@ class PendingAcks:
         self._whole, self._parts, self._up_to = {}, {}, None
         if not image:
             return
-        try:
-            images = _decode(image)
-        except msgspec.MsgspecError as error:
-            raise Corrupted(f"held acknowledgements cannot be read: {error}") from error
+        images = decode(image)
         for key, ranges, parts, up_to in images:
             held = self.held[key] = _Held()
             for each in ranges:
