@@ -53,6 +53,8 @@ class SchemaKind(IntEnum):
     """Known to another registry."""
     JSON_SCHEMA = 1_001
     """The values are JSON; the definition is in JSON Schema. Of serializers beside Kafka only."""
+    PROTOBUF_TEXT = 1_002
+    """The definition is in protobuf's language. Of serializers only, too."""
 
     @property
     def shown(self) -> SchemaKind:
@@ -61,7 +63,7 @@ class SchemaKind(IntEnum):
 
 
 DEFINED_IN_AVRO: Final = frozenset({SchemaKind.AVRO, SchemaKind.JSON, SchemaKind.PROTOBUF})
-OF_SERIALIZERS: Final = frozenset({SchemaKind.JSON_SCHEMA})
+OF_SERIALIZERS: Final = frozenset({SchemaKind.JSON_SCHEMA, SchemaKind.PROTOBUF_TEXT})
 """Kinds that Pulsar's clients do not know."""
 WITHOUT: Final = frozenset({SchemaKind.BYTES, SchemaKind.NONE})
 """Kinds that mean that there is no schema."""

@@ -108,6 +108,20 @@ def test_json_schema_is_compared_by_its_own_rules() -> None:
     assert verdicts.identity_of(number) != verdicts.identity_of(whole)
 
 
+def test_protobuf_text_is_compared_by_its_own_rules() -> None:
+    one, two, other = (
+        TopicSchema(SchemaKind.PROTOBUF_TEXT, b'syntax = "proto3"; message M { %b a = 1; }' % kind)
+        for kind in (b"int32", b"int64", b"string")
+    )
+    verdicts.check_valid(one)
+    verdicts.check_follows(one, two, SchemaStrategy.FULL)
+    with pytest.raises(IncompatibleSchema, match="field 1"):
+        verdicts.check_follows(one, other, SchemaStrategy.BACKWARD)
+    noted = TopicSchema(SchemaKind.PROTOBUF_TEXT, one.definition + b" // a note")
+    assert verdicts.identity_of(noted) == verdicts.identity_of(one)
+    assert verdicts.identity_of(two) != verdicts.identity_of(one)
+
+
 def test_protobuf_keeps_its_root_message() -> None:
     native = TopicSchema(SchemaKind.PROTOBUF_NATIVE, TIMESTAMP)
     same = TopicSchema(SchemaKind.PROTOBUF_NATIVE, TIMESTAMP + b" ")

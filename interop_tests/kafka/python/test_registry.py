@@ -10,7 +10,12 @@ from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
 from confluent_kafka.schema_registry.avro import AvroDeserializer, AvroSerializer
 from confluent_kafka.schema_registry.error import SchemaRegistryError
 from confluent_kafka.schema_registry.json_schema import JSONDeserializer, JSONSerializer
+from confluent_kafka.schema_registry.protobuf import ProtobufDeserializer, ProtobufSerializer
 from confluent_kafka.serialization import MessageField, SerializationContext
+from google.protobuf import timestamp_pb2
+from google.protobuf.descriptor_pb2 import FieldDescriptorProto, FileDescriptorProto
+from google.protobuf.descriptor_pool import DescriptorPool
+from google.protobuf.message_factory import GetMessageClass
 
 WATTS = {"name": "watts", "type": "int"}
 COLOUR = {"name": "colour", "type": "string"}
@@ -80,6 +85,46 @@ def test_values_in_json_schema_cross(registry, topic):
     with pytest.raises(SchemaRegistryError) as refused:
         JSONSerializer(json.dumps(less), registry)({"watts": "40"}, context)
     assert (refused.value.http_status_code, "colour" in str(refused.value)) == (409, True)
+
+
+def test_values_in_protobuf_cross(registry, topic):
+    """Messages of compiled classes; a reader of the second version reads both."""
+    subject, context = f"{topic}-value", SerializationContext(topic, MessageField.VALUE)
+    file = FileDescriptorProto(name=f"{topic}.proto", package="shop", syntax="proto3")
+    file.dependency.append("google/protobuf/timestamp.proto")
+    lamp = file.message_type.add(name="Lamp")
+    lamp.field.add(name="watts", number=1, type=FieldDescriptorProto.TYPE_INT32, label=1)
+    stamp = {"type": FieldDescriptorProto.TYPE_MESSAGE, "label": 1}
+    lamp.field.add(name="since", number=2, type_name=".google.protobuf.Timestamp", **stamp)
+    first = class_of(file)
+    lamp.field.add(name="colour", number=3, type=FieldDescriptorProto.TYPE_STRING, label=1)
+    second = class_of(file)
+    written = [
+        ProtobufSerializer(kind, registry, {"use.deprecated.format": False})(kind(**value), context)
+        for kind, value in ((first, {"watts": 40}), (second, {"watts": 60, "colour": "red"}))
+    ]
+    read = ProtobufDeserializer(second, {"use.deprecated.format": False})
+    assert [(one.watts, one.colour) for one in (read(each, context) for each in written)] == [
+        (40, ""), (60, "red"),
+    ]  # fmt: skip
+    assert registry.get_versions(subject) == [1, 2]
+    found = registry.get_latest_version(subject).schema
+    assert found.schema_type == "PROTOBUF"
+    assert "string colour = 3;" in found.schema_str
+    lamp.field[0].type = FieldDescriptorProto.TYPE_STRING
+    other = class_of(file)
+    with pytest.raises(SchemaRegistryError) as refused:
+        ProtobufSerializer(other, registry, {"use.deprecated.format": False})(other(), context)
+    assert (refused.value.http_status_code, "field 1" in str(refused.value)) == (409, True)
+
+
+def class_of(file):
+    """The class of the only message of a file, as `protoc` would compile it."""
+    pool = DescriptorPool()
+    pool.AddSerializedFile(timestamp_pb2.DESCRIPTOR.serialized_pb)
+    pool.AddSerializedFile(file.SerializeToString())
+    (message,) = pool.FindFileByName(file.name).message_types_by_name.values()
+    return GetMessageClass(message)
 
 
 def test_a_pulsar_client_has_the_same_schema(server, registry, client, topic):

@@ -5,17 +5,19 @@ the topic's schemas in Avro. Levels are the strategies of topics and namespaces 
 there; where nobody has decided, readers of a new version read the latest (BACKWARD).
 
 Answers have the form and the codes of Confluent's registry, so that its serializers work
-unmodified. They may register Avro and JSON Schema; other languages are refused by their name.
+unmodified: those of Avro, JSON Schema and protobuf.
 """
 
 from __future__ import annotations
 
+import base64
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from typing import Any, Final
 
 import msgspec
+import trio
 from msgspec import Struct
 from starlette.responses import Response
 
@@ -24,6 +26,8 @@ from magnetar.core.kernel.errors import IncompatibleSchema, Invalid, NotFound
 from magnetar.core.kernel.names import TopicName
 from magnetar.core.policy.values import SchemaStrategy, schema_strategy
 from magnetar.core.schema import records, verdicts
+from magnetar.core.schema.protobuf.reader import read, read_descriptor
+from magnetar.core.schema.protobuf.writer import written
 from magnetar.core.schema.records import Named, SchemaVersion, StoredSchema, Subject
 from magnetar.core.schema.schema import SchemaKind, TopicSchema
 from magnetar.core.schema.subjects import HOME, named, namespace_of, subject_of
@@ -34,7 +38,12 @@ from magnetar.wire.http.routes import JSON, AdminHandler, ReadsOnly, Table
 
 Answer = dict[str, Any]
 NONE: Final = "NONE"
-KINDS: Final = {"AVRO": SchemaKind.AVRO, "JSON": SchemaKind.JSON_SCHEMA}
+PROTOBUF: Final = "PROTOBUF"
+KINDS: Final = {
+    "AVRO": SchemaKind.AVRO,
+    "JSON": SchemaKind.JSON_SCHEMA,
+    PROTOBUF: SchemaKind.PROTOBUF_TEXT,
+}
 """The languages of schemas, by their names there."""
 PREFIXES: Final = tuple(f"{each.name}-" for each in KINDS.values())
 """Of identities."""
@@ -49,6 +58,8 @@ LEVELS: Final[Mapping[str, SchemaStrategy]] = {
 SUBJECT_MISSING, VERSION_MISSING, SCHEMA_MISSING, LEVEL_MISSING = 40401, 40402, 40403, 40408
 VERSION_DELETED, VERSION_NOT_DELETED = 40406, 40407
 SCHEMA_INVALID, VERSION_INVALID, LEVEL_INVALID, NOT_PERMITTED = 42201, 42202, 42203, 42205
+BASE64: Final = re.compile("[A-Za-z0-9+/\\s]+=*\\s*")
+DESCRIPTOR_LETTERS_MAX: Final = 1024 * 1024
 WHOLE: Final = re.compile("[0-9]{1,18}")
 POLICY: Final = "schema_compatibility_strategy"
 ADDING: Final = "is_allow_auto_update_schema"
@@ -114,12 +125,32 @@ async def sent(request: AdminRequest) -> TopicSchema:
         raise Problem(SCHEMA_INVALID, f"schemas of type {body.schema_type[:40]} are not kept here")
     if body.references or body.rule_set:
         raise Problem(SCHEMA_INVALID, "references and rules of schemas are not kept here")
-    schema = TopicSchema(kind, body.schema.encode(errors="surrogatepass"))
     try:
+        text = await in_words(body.schema) if body.schema_type == PROTOBUF else body.schema
+        schema = TopicSchema(kind, text.encode(errors="surrogatepass"))
         await request.broker.schemas.check_valid(schema)
     except IncompatibleSchema as error:
         raise Problem(SCHEMA_INVALID, f"Invalid schema: {error}") from error
     return schema
+
+
+async def in_words(text: str) -> str:
+    """A schema in protobuf's language: clients with compiled classes send a descriptor, in base64,
+    and others are to read it.
+    """
+    if not BASE64.fullmatch(text):
+        return text
+    if len(text) > DESCRIPTOR_LETTERS_MAX:
+        raise IncompatibleSchema(f"a descriptor has at most {DESCRIPTOR_LETTERS_MAX} letters")
+    return await trio.to_thread.run_sync(_described, text)
+
+
+def _described(text: str) -> str:
+    try:
+        data = base64.b64decode(text, validate=True)
+    except ValueError as error:
+        raise IncompatibleSchema("the schema is neither text nor base64") from error
+    return written(read_descriptor(data))
 
 
 async def versions_of(
@@ -164,15 +195,22 @@ async def shown(request: AdminRequest, name: Named, version: SchemaVersion) -> A
         "subject": subject_of(name),
         "version": version.version + 1,
         "id": version.id,
-        **said_of(stored),
+        **await said_of(request, stored),
     }
 
 
-def said_of(stored: StoredSchema) -> Answer:
+async def said_of(request: AdminRequest, stored: StoredSchema) -> Answer:
     """A schema, and its language, which is Avro if it is not named."""
     name = next((name for name, kind in KINDS.items() if kind is stored.schema.kind), "AVRO")
     named = {} if name == "AVRO" else {"schemaType": name}
+    if name == PROTOBUF and request.text("format") == "serialized":
+        return {**named, "schema": await trio.to_thread.run_sync(_descriptor_of, stored)}
     return {**named, "schema": text_of(stored)}
+
+
+def _descriptor_of(stored: StoredSchema) -> str:
+    proto = read(stored.schema.definition).proto
+    return base64.b64encode(proto.SerializeToString()).decode()
 
 
 def text_of(stored: StoredSchema) -> str:
@@ -294,7 +332,7 @@ async def _stored(request: AdminRequest) -> StoredSchema:
 
 
 async def get_id(request: AdminRequest) -> Answer:
-    return said_of(await _stored(request))
+    return await said_of(request, await _stored(request))
 
 
 async def get_id_text(request: AdminRequest) -> Response:

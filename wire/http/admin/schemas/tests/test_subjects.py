@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from typing import Any
 
 import pytest
+from google.protobuf.descriptor_pb2 import FieldDescriptorProto, FileDescriptorProto
 from msgspec.structs import replace
 
 from magnetar.core.kernel.names import TopicName
@@ -94,6 +96,40 @@ async def test_json_schema(visitor: Visitor) -> None:
     assert (await visitor.ask("POST", f"{HERE}/schema", mine)).status_code in (400, 422)
 
 
+async def test_protobuf(visitor: Visitor) -> None:
+    """As text, or as the descriptor that clients with compiled classes send."""
+    text = 'syntax = "proto3";\nmessage M {\n  int32 a = 1;\n}\n'
+    one = {"schemaType": "PROTOBUF", "schema": text}
+    proto = FileDescriptorProto(name="m.proto", syntax="proto3")
+    message = proto.message_type.add(name="M")
+    message.field.add(name="a", number=1, type=FieldDescriptorProto.TYPE_INT32, label=1)
+    first = await registers(visitor, one)
+    sent = {**one, "schema": base64.b64encode(proto.SerializeToString()).decode()}
+    assert await registers(visitor, sent) == first
+    assert await registers(visitor, {**one, "schema": f"// the same\n{text}"}) == first
+    assert await says(visitor, "GET", f"/schemas/ids/{first}") == one
+    answer = await says(visitor, "GET", f"/schemas/ids/{first}?format=serialized")
+    found = FileDescriptorProto.FromString(base64.b64decode(answer["schema"]))
+    assert [each.name for each in found.message_type] == ["M"]
+    message.field.add(name="b", number=2, type=FieldDescriptorProto.TYPE_STRING, label=1)
+    more = {**one, "schema": base64.b64encode(proto.SerializeToString()).decode()}
+    second = await registers(visitor, more)
+    shown = await says(visitor, "GET", f"{SUBJECT}/versions/2")
+    assert (shown["id"], shown["schemaType"]) == (second, "PROTOBUF")
+    assert "message M {\n  int32 a = 1;\n  string b = 2;\n}" in shown["schema"]
+    other = {**one, "schema": text.replace("int32", "string")}
+    why = await fails(visitor, 409, "POST", f"{SUBJECT}/versions", other)
+    assert "field 1" in why
+    assert (await visitor.get(f"{HERE}/schema"))["type"] == "EXTERNAL"
+
+
+@pytest.mark.parametrize("text", ["", "message", "abc=", "A" * 8_000, 'import "o.proto";'])
+async def test_what_is_no_protobuf(visitor: Visitor, text: str) -> None:
+    schema = {"schemaType": "PROTOBUF", "schema": text}
+    await fails(visitor, 42201, "POST", f"{SUBJECT}/versions", schema)
+    assert await says(visitor, "GET", "/subjects") == []
+
+
 @pytest.mark.parametrize("text", ["{", "[]", '{"type": "text"}', '{"$ref": "other.json"}'])
 async def test_what_is_no_json_schema(visitor: Visitor, text: str) -> None:
     schema = {"schemaType": "JSON", "schema": text}
@@ -124,7 +160,7 @@ async def test_what_is_not_avro_is_not_shown(visitor: Visitor) -> None:
         (42201, {"schema": "{"}),
         (42201, {}),
         (42201, {"schema": 7}),
-        (42201, {**ONE, "schemaType": "PROTOBUF"}),
+        (42201, {**ONE, "schemaType": "THRIFT"}),
         (42201, {**ONE, "references": [{"name": "a", "subject": "b", "version": 1}]}),
         (42201, {**ONE, "ruleSet": {"domainRules": []}}),
     ],
@@ -255,7 +291,7 @@ async def test_deleted(visitor: Visitor) -> None:
 
 
 async def test_the_rest(visitor: Visitor) -> None:
-    assert await says(visitor, "GET", "/schemas/types") == ["AVRO", "JSON"]
+    assert await says(visitor, "GET", "/schemas/types") == ["AVRO", "JSON", "PROTOBUF"]
     assert await says(visitor, "GET", "/mode") == {"mode": "READWRITE"}
     assert await says(visitor, "GET", "/mode/t-value") == {"mode": "READWRITE"}
     await fails(visitor, 40403, "GET", "/schemas/ids/7")

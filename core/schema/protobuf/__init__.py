@@ -1,0 +1,1 @@
+"""Schemas in protobuf's language: read, written, and compared."""
