@@ -43,6 +43,8 @@ from magnetar.core.kernel.errors import IncompatibleSchema
 
 DEPTH_MAX: Final = 32
 SHOWN_MAX: Final = 80
+REASON_MAX: Final = 200
+"""Letters of what the library says."""
 NAME: Final = "schema.proto"
 BROUGHT_ALONG: Final = {
     module.DESCRIPTOR.name: module.DESCRIPTOR
@@ -85,7 +87,8 @@ class ProtobufFile:
         try:
             self.file: FileDescriptor = pool.AddSerializedFile(proto.SerializeToString())
         except (TypeError, KeyError, ValueError) as error:
-            raise IncompatibleSchema(f"the schema is not valid: {shown(error)}") from error
+            why = str(error).partition("descriptor pool: ")[2] or str(error)
+            raise IncompatibleSchema(f"the schema is not valid: {why[:REASON_MAX]}") from error
         self._pool = pool
         """Lives as long as what it has resolved."""
         self.proto = proto

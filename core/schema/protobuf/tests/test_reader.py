@@ -137,6 +137,11 @@ def test_what_is_no_text() -> None:
         read(b"\xff")
 
 
+def test_what_the_library_says_is_passed_on() -> None:
+    with pytest.raises(IncompatibleSchema, match=r"not valid: .*text"):
+        of("message M { text a = 1; }")
+
+
 def test_a_line_is_named() -> None:
     with pytest.raises(IncompatibleSchema, match="line 3 "):
         of("\n\nmessage 7 {}")
