@@ -29,6 +29,7 @@ from magnetar.core.policy.values import SchemaStrategy
 from magnetar.core.schema import key_value, protobuf_native
 from magnetar.core.schema.avro import compatibility, identity, parser, resolution
 from magnetar.core.schema.avro.model import AvroNode
+from magnetar.core.schema.definitions import shown
 from magnetar.core.schema.schema import (
     DEFINED_IN_AVRO,
     OF_SERIALIZERS,
@@ -146,8 +147,8 @@ def _check(old: TopicSchema, new: TopicSchema, strategy: SchemaStrategy, judge: 
         if names[0] != names[1]:
             raise IncompatibleSchema(
                 f"Protobuf root message change is not allowed under the '{strategy}' strategy. "
-                f"Original message name: '{parser.shown(names[0])}', "
-                f"new message name: '{parser.shown(names[1])}'."
+                f"Original message name: '{shown(names[0])}', "
+                f"new message name: '{shown(names[1])}'."
             )
     elif new.kind in DEFINED_IN_AVRO:
         before, after = parser.parse(old.definition), parser.parse(new.definition)

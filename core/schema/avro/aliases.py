@@ -9,8 +9,8 @@ from __future__ import annotations
 from magnetar.core.kernel.errors import IncompatibleSchema
 from magnetar.core.schema.avro.defaults import fits
 from magnetar.core.schema.avro.identity import identity_of
-from magnetar.core.schema.avro.model import NAMED, NO_DEFAULT, AvroField, AvroNode, Effort
-from magnetar.core.schema.avro.parser import shown
+from magnetar.core.schema.avro.model import NAMED, NO_DEFAULT, AvroField, AvroNode
+from magnetar.core.schema.definitions import Effort, shown
 
 
 def renamed(writer: AvroNode, reader: AvroNode, effort: Effort) -> AvroNode:

@@ -16,8 +16,9 @@ and the verdict takes at most as many steps as `Effort` has.
 
 from __future__ import annotations
 
-from magnetar.core.schema.avro.model import NAMED, NO_DEFAULT, AvroField, AvroNode, Effort
+from magnetar.core.schema.avro.model import NAMED, NO_DEFAULT, AvroField, AvroNode
 from magnetar.core.schema.avro.resolution import PROMOTIONS, READ
+from magnetar.core.schema.definitions import Effort
 
 
 def incompatibility(writer: AvroNode, reader: AvroNode) -> str:

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from magnetar.core.schema.avro.model import NO_DEFAULT, AvroNode, Effort
+from magnetar.core.schema.avro.model import NO_DEFAULT, AvroNode
+from magnetar.core.schema.definitions import Effort
 
 
 def fits(node: AvroNode, value: Any, effort: Effort) -> bool:

@@ -13,15 +13,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-import msgspec
-
 from magnetar.core.kernel.errors import IncompatibleSchema
 from magnetar.core.schema.avro.model import NO_DEFAULT, PRIMITIVES, AvroField, AvroNode
+from magnetar.core.schema.definitions import json_of, shown
 
 TYPES_MAX: Final = 10_000
 DEPTH_MAX: Final = 64
-SHOWN_MAX: Final = 80
-"""Letters of a hostile text in an answer."""
 RESERVED: Final = frozenset(
     {"doc", "fields", "items", "name", "namespace", "size", "symbols", "values", "type", "aliases"}
 )
@@ -36,10 +33,7 @@ def parse(definition: bytes, *, objects_as_types: bool = False) -> AvroNode:
     """The schema that a definition is. With `objects_as_types`, the type of an object may be one
     itself, `{"type": {"type": "int"}}`: Avro for Python takes that, Java's does not.
     """
-    try:
-        found = msgspec.json.decode(definition)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise IncompatibleSchema(f"the definition is no JSON: {error}") from error
+    found = json_of(definition)
     reader = DefinitionReader(objects_as_types)
     made = reader.type_of(found, "", DEPTH_MAX)
     reader.finish()
@@ -213,12 +207,3 @@ def texts(schema: Json, key: str, absent: tuple[str, ...] | None) -> tuple[str, 
 
 def others(schema: Json, reserved: frozenset[str]) -> dict[str, Any]:
     return {key: value for key, value in schema.items() if key not in reserved}
-
-
-def shown(value: object) -> str:
-    """A part of a definition in a sentence."""
-    try:
-        text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
-    except RecursionError:
-        text = "what is nested too deeply"
-    return text if len(text) <= SHOWN_MAX else f"{text[:SHOWN_MAX]}..."

@@ -28,7 +28,8 @@ from typing import Final
 
 from magnetar.core.schema.avro.aliases import renamed
 from magnetar.core.schema.avro.defaults import fits
-from magnetar.core.schema.avro.model import NAMED, NO_DEFAULT, AvroNode, Effort
+from magnetar.core.schema.avro.model import NAMED, NO_DEFAULT, AvroNode
+from magnetar.core.schema.definitions import Effort
 
 PROMOTIONS: Final = {
     "int": ("long", "float", "double"),

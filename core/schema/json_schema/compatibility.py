@@ -28,9 +28,8 @@ from typing import Any
 
 from magnetar.core.kernel.errors import IncompatibleSchema
 from magnetar.core.patterns.patterns import BadPattern, compiled
-from magnetar.core.schema.avro.model import Effort
+from magnetar.core.schema.definitions import Effort, shown
 from magnetar.core.schema.json_schema.model import COMBINED, JsonSchemaNode, meant, written
-from magnetar.core.schema.json_schema.reader import shown
 
 
 def incompatibility(old: JsonSchemaNode, new: JsonSchemaNode) -> str:

@@ -13,14 +13,12 @@ from collections.abc import Collection, Mapping
 from typing import Any, Final
 from urllib.parse import unquote
 
-import msgspec
-
 from magnetar.core.kernel.errors import IncompatibleSchema
+from magnetar.core.schema.definitions import json_of, shown
 from magnetar.core.schema.json_schema.model import JsonSchemaNode, meant
 
 NODES_MAX: Final = 10_000
 DEPTH_MAX: Final = 64
-SHOWN_MAX: Final = 80
 TYPES: Final = frozenset({"string", "number", "integer", "boolean", "null", "object", "array"})
 SAID_OF: Final[Mapping[str, Collection[str]]] = {
     "object": (
@@ -44,18 +42,7 @@ COMBINATIONS: Final = {"allOf": "all", "anyOf": "any", "oneOf": "one"}
 
 def read(definition: bytes) -> JsonSchemaNode:
     """The schema that a definition is."""
-    try:
-        found = msgspec.json.decode(definition)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise IncompatibleSchema(f"the definition is no JSON: {error}") from error
-    reader = _DocumentReader(found)
-    return reader.whole()
-
-
-def shown(value: object) -> str:
-    """A hostile text in an answer."""
-    text = str(value)
-    return text if len(text) <= SHOWN_MAX else f"{text[:SHOWN_MAX]}..."
+    return _DocumentReader(json_of(definition)).whole()
 
 
 class _DocumentReader:

@@ -23,7 +23,8 @@ from typing import Final
 
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 
-from magnetar.core.schema.protobuf.reader import LABELS, SCALARS, ProtobufFile, shown
+from magnetar.core.schema.definitions import shown
+from magnetar.core.schema.protobuf.reader import LABELS, SCALARS, ProtobufFile
 from magnetar.core.schema.protobuf.writer import declared, is_map, message_of
 
 NUMBERS: Final = ("int32", "int64", "uint32", "uint64", "bool")

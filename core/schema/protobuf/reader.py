@@ -40,9 +40,9 @@ from google.protobuf.descriptor_pb2 import (
 from google.protobuf.descriptor_pool import DescriptorPool
 
 from magnetar.core.kernel.errors import IncompatibleSchema
+from magnetar.core.schema.definitions import shown
 
 DEPTH_MAX: Final = 32
-SHOWN_MAX: Final = 80
 REASON_MAX: Final = 200
 """Letters of what the library says."""
 NAME: Final = "schema.proto"
@@ -114,12 +114,6 @@ def read_descriptor(data: bytes) -> ProtobufFile:
         raise IncompatibleSchema(f"syntax {shown(proto.syntax)} is not known here")
     proto.name = NAME
     return ProtobufFile(proto)
-
-
-def shown(value: object) -> str:
-    """A hostile text in an answer."""
-    text = str(value)
-    return text if len(text) <= SHOWN_MAX else f"{text[:SHOWN_MAX]}..."
 
 
 def _bring(pool: DescriptorPool, name: str) -> None:

@@ -6,9 +6,9 @@ import pytest
 
 from magnetar.core.kernel.errors import IncompatibleSchema
 from magnetar.core.schema.avro.aliases import renamed
-from magnetar.core.schema.avro.model import Effort
 from magnetar.core.schema.avro.resolution import refusal
 from magnetar.core.schema.avro.tests.test_parser import read, record
+from magnetar.core.schema.definitions import Effort
 
 WRITER = record("n.Old", ("x", "int"), ("next", ["null", "n.Old"]))
 

@@ -8,8 +8,8 @@ import pytest
 
 from magnetar.core.kernel.errors import IncompatibleSchema
 from magnetar.core.schema.avro.compatibility import Comparison, incompatibility
-from magnetar.core.schema.avro.model import Effort
 from magnetar.core.schema.avro.tests.test_parser import read, record
+from magnetar.core.schema.definitions import Effort
 
 E_AB = {"type": "enum", "name": "E", "symbols": ["A", "B"]}
 E_A = {"type": "enum", "name": "E", "symbols": ["A"]}

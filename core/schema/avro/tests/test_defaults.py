@@ -8,8 +8,8 @@ import pytest
 
 from magnetar.core.kernel.errors import IncompatibleSchema
 from magnetar.core.schema.avro.defaults import fits
-from magnetar.core.schema.avro.model import Effort
 from magnetar.core.schema.avro.tests.test_parser import read, record
+from magnetar.core.schema.definitions import Effort
 
 POINT = record("P", ("x", "int"), {"name": "y", "type": "int", "default": 0})
 

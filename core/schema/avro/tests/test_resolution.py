@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from magnetar.core.kernel.errors import IncompatibleSchema
-from magnetar.core.schema.avro.model import Effort
 from magnetar.core.schema.avro.resolution import Resolution, refusal
 from magnetar.core.schema.avro.tests.test_parser import read, record
+from magnetar.core.schema.definitions import Effort
 
 
 def reason(writer: Any, reader: Any) -> str:
