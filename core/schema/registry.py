@@ -50,7 +50,7 @@ from magnetar.core.schema.records import (
     StoredSchema,
     Subject,
 )
-from magnetar.core.schema.schema import DEFINED_IN_AVRO, SchemaKind, TopicSchema
+from magnetar.core.schema.schema import PARSED, SchemaKind, TopicSchema
 
 Result = TypeVar("Result")
 Follows = Callable[..., None]
@@ -206,19 +206,20 @@ class SchemaRegistry:
             raise IncompatibleSchema(
                 f"the schema has {schema.size} bytes, and may have {self._size_max}"
             )
-        if schema.kind not in DEFINED_IN_AVRO:
-            return await self._judged(schema, _checked, schema)
+        if schema.kind not in PARSED:
+            return await self.judged(schema.size, _checked, schema)
         key = schema.kind, hashlib.sha256(schema.definition).digest()
         found = self._identities.get(key)
         if found is None:
-            found = await self._judged(schema, _checked, schema)
+            found = await self.judged(schema.size, _checked, schema)
             self._identities.keep(key, found, VERSION_BYTES)
         return found
 
-    async def _judged(
-        self, schema: TopicSchema, judge: Callable[..., Result], *arguments: object
-    ) -> Result:
-        if schema.size <= AT_ONCE_BYTES:
+    async def judged(self, size: int, judge: Callable[..., Result], *arguments: object) -> Result:
+        """What a function says of a definition of that size: of a large one in the thread, in which
+        one is looked at at a time.
+        """
+        if size <= AT_ONCE_BYTES:
             return judge(*arguments)
         return await trio.to_thread.run_sync(judge, *arguments, limiter=self._thread)
 
@@ -255,8 +256,7 @@ class SchemaRegistry:
         """Compare with one version after the other, so that one at a time is in memory."""
         for each in versions:
             old = (await self.by_id(each.id)).schema
-            larger = max(old, schema, key=lambda one: one.size)
-            await self._judged(larger, judge, old, schema)
+            await self.judged(max(old.size, schema.size), judge, old, schema)
             await trio.lowlevel.checkpoint()
 
     # -- changing -----------------------------------------------------------------------------

@@ -65,6 +65,8 @@ class SchemaKind(IntEnum):
 DEFINED_IN_AVRO: Final = frozenset({SchemaKind.AVRO, SchemaKind.JSON, SchemaKind.PROTOBUF})
 OF_SERIALIZERS: Final = frozenset({SchemaKind.JSON_SCHEMA, SchemaKind.PROTOBUF_TEXT})
 """Kinds that Pulsar's clients do not know."""
+PARSED: Final = DEFINED_IN_AVRO | OF_SERIALIZERS
+"""Kinds whose definitions are texts in a language, which take time to read."""
 WITHOUT: Final = frozenset({SchemaKind.BYTES, SchemaKind.NONE})
 """Kinds that mean that there is no schema."""
 

@@ -107,6 +107,31 @@ async def test_a_deletion_hides_what_was_before(schemas: SchemaRegistry) -> None
     assert await schemas.add(NAME, MORE, FULL) == 2
 
 
+@pytest.mark.parametrize(
+    "schema",
+    [
+        ONE,
+        TopicSchema(SchemaKind.JSON_SCHEMA, b'{"type": "string"}'),
+        TopicSchema(SchemaKind.PROTOBUF_TEXT, b'syntax = "proto3"; message M {}'),
+    ],
+    ids=lambda schema: schema.kind.name,
+)
+async def test_a_definition_is_read_once(
+    schemas: SchemaRegistry, schema: TopicSchema, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many producers and serializers have it."""
+    read = []
+    check_valid = registry.verdicts.check_valid
+    monkeypatch.setattr(
+        registry.verdicts, "check_valid", lambda one: (read.append(one), check_valid(one))
+    )
+    for _ in range(3):
+        await schemas.check_valid(schema)
+        assert await schemas.add(NAME, schema, FULL) == 0
+        assert await schemas.find(NAME, schema) is not None
+    assert read == [schema]
+
+
 async def test_one_version_is_hidden_and_then_forgotten(metadata: MemoryMetadata) -> None:
     schemas = made(metadata)
     for schema in (ONE, MORE_OR_0):

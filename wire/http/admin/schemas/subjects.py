@@ -17,7 +17,6 @@ from itertools import chain
 from typing import Any, Final
 
 import msgspec
-import trio
 from msgspec import Struct
 from starlette.responses import Response
 
@@ -26,8 +25,6 @@ from magnetar.core.kernel.errors import IncompatibleSchema, Invalid, NotFound
 from magnetar.core.kernel.names import TopicName
 from magnetar.core.policy.values import SchemaStrategy, schema_strategy
 from magnetar.core.schema import records, verdicts
-from magnetar.core.schema.protobuf.reader import read, read_descriptor
-from magnetar.core.schema.protobuf.writer import written
 from magnetar.core.schema.records import Named, SchemaVersion, StoredSchema, Subject
 from magnetar.core.schema.schema import SchemaKind, TopicSchema
 from magnetar.core.schema.subjects import HOME, named, namespace_of, subject_of
@@ -45,6 +42,7 @@ KINDS: Final = {
     PROTOBUF: SchemaKind.PROTOBUF_TEXT,
 }
 """The languages of schemas, by their names there."""
+NAMES: Final = {kind: name for name, kind in KINDS.items()}
 PREFIXES: Final = tuple(f"{each.name}-" for each in KINDS.values())
 """Of identities."""
 LEVELS: Final[Mapping[str, SchemaStrategy]] = {
@@ -126,7 +124,7 @@ async def sent(request: AdminRequest) -> TopicSchema:
     if body.references or body.rule_set:
         raise Problem(SCHEMA_INVALID, "references and rules of schemas are not kept here")
     try:
-        text = await in_words(body.schema) if body.schema_type == PROTOBUF else body.schema
+        text = await in_words(request, body.schema) if body.schema_type == PROTOBUF else body.schema
         schema = TopicSchema(kind, text.encode(errors="surrogatepass"))
         await request.broker.schemas.check_valid(schema)
     except IncompatibleSchema as error:
@@ -134,7 +132,7 @@ async def sent(request: AdminRequest) -> TopicSchema:
     return schema
 
 
-async def in_words(text: str) -> str:
+async def in_words(request: AdminRequest, text: str) -> str:
     """A schema in protobuf's language: clients with compiled classes send a descriptor, in base64,
     and others are to read it.
     """
@@ -142,10 +140,13 @@ async def in_words(text: str) -> str:
         return text
     if len(text) > DESCRIPTOR_LETTERS_MAX:
         raise IncompatibleSchema(f"a descriptor has at most {DESCRIPTOR_LETTERS_MAX} letters")
-    return await trio.to_thread.run_sync(_described, text)
+    return await request.broker.schemas.judged(len(text), _described, text)
 
 
 def _described(text: str) -> str:
+    from magnetar.core.schema.protobuf.reader import read_descriptor
+    from magnetar.core.schema.protobuf.writer import written
+
     try:
         data = base64.b64decode(text, validate=True)
     except ValueError as error:
@@ -201,14 +202,17 @@ async def shown(request: AdminRequest, name: Named, version: SchemaVersion) -> A
 
 async def said_of(request: AdminRequest, stored: StoredSchema) -> Answer:
     """A schema, and its language, which is Avro if it is not named."""
-    name = next((name for name, kind in KINDS.items() if kind is stored.schema.kind), "AVRO")
+    name = NAMES.get(stored.schema.kind, "AVRO")
     named = {} if name == "AVRO" else {"schemaType": name}
     if name == PROTOBUF and request.text("format") == "serialized":
-        return {**named, "schema": await trio.to_thread.run_sync(_descriptor_of, stored)}
+        judged = request.broker.schemas.judged
+        return {**named, "schema": await judged(stored.size, _descriptor_of, stored)}
     return {**named, "schema": text_of(stored)}
 
 
 def _descriptor_of(stored: StoredSchema) -> str:
+    from magnetar.core.schema.protobuf.reader import read
+
     proto = read(stored.schema.definition).proto
     return base64.b64encode(proto.SerializeToString()).decode()
 
