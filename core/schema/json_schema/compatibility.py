@@ -132,24 +132,30 @@ class _SchemaComparison:
         if before is not None and after is not None:
             return self.of(before, after, at)
         if before is not None:
-            if new.is_open or meant(before).kind == "false":
-                return ""
-            others = _of_others(new, name)
-            return (
-                f"{at}: it is not allowed any more"
-                if others is None
-                else self.of(before, others, at)
-            )
+            nothing = meant(before).kind == "false"  # whatever patterns there are
+            return "" if nothing else self._dropped(before, _rest_for(new, name), at)
         assert after is not None
-        if old.is_open:
-            if meant(after).kind == "empty":
-                return ""
-            return f"{at}: it was added, and could have been anything before"
-        others = _of_others(old, name)
-        reason = "" if others is None else self.of(others, after, at)
-        if not reason and name in _required(new) and not _has_default(after):
+        reason = self._added(_rest_for(old, name), after, at)
+        is_needed = name in _required(new) and not _has_default(after)
+        if not reason and is_needed and not old.is_open:
             return f"{at}: it was added, and is required"
         return reason
+
+    def _dropped(self, before: JsonSchemaNode, rest: JsonSchemaNode | bool, at: str) -> str:
+        """Compare a schema that is not named any more with what holds for what is not."""
+        if isinstance(rest, JsonSchemaNode):
+            return self.of(before, rest, at)
+        if rest or meant(before).kind == "false":
+            return ""
+        return f"{at}: it is not allowed any more"
+
+    def _added(self, rest: JsonSchemaNode | bool, after: JsonSchemaNode, at: str) -> str:
+        """Compare what held for what was not named with a schema that is named now."""
+        if isinstance(rest, JsonSchemaNode):
+            return self.of(rest, after, at)
+        if not rest or meant(after).kind == "empty":
+            return ""
+        return f"{at}: it was added, and could have been anything before"
 
     def _dependencies(self, old: JsonSchemaNode, new: JsonSchemaNode, where: str) -> str:
         before, after = _dependent_names(old), _dependent_names(new)
@@ -198,18 +204,10 @@ class _SchemaComparison:
         after = new.parts[number] if number < len(new.parts) else None
         if before is not None and after is not None:
             return self.of(before, after, at)
-        if after is None:
-            assert before is not None
-            if isinstance(new.additional, JsonSchemaNode):
-                return self.of(before, new.additional, at)
-            if new.additional or meant(before).kind == "false":
-                return ""
-            return f"{at}: it is not allowed any more"
-        if isinstance(old.additional, JsonSchemaNode):
-            return self.of(old.additional, after, at)
-        if not old.additional or meant(after).kind == "empty":
-            return ""
-        return f"{at}: it was added, and could have been anything before"
+        if before is not None:
+            return self._dropped(before, new.additional, at)
+        assert after is not None
+        return self._added(old.additional, after, at)
 
 
 # -- what needs no other schema ------------------------------------------------------------------
@@ -298,8 +296,10 @@ def _dependent_names(node: JsonSchemaNode) -> Mapping[str, frozenset[str]]:
     return {name: frozenset(each) for name, each in said.items() if isinstance(each, list)}
 
 
-def _of_others(node: JsonSchemaNode, name: str) -> JsonSchemaNode | None:
-    """The schema of a property that an object does not name, if there is one."""
+def _rest_for(node: JsonSchemaNode, name: str) -> JsonSchemaNode | bool:
+    """What holds for a property that an object does not name: a schema, anything, or nothing; with
+    patterns, nothing but what they match, as in that registry.
+    """
     for pattern, schema in node.patterns:
         try:
             if compiled(f".*(?:{pattern}).*").matches(name):
@@ -307,7 +307,7 @@ def _of_others(node: JsonSchemaNode, name: str) -> JsonSchemaNode | None:
         except BadPattern as error:
             text = f"the pattern {shown(pattern)} cannot be compared: {error}"
             raise IncompatibleSchema(text) from error
-    return node.additional if isinstance(node.additional, JsonSchemaNode) else None
+    return node.additional if isinstance(node.additional, JsonSchemaNode) else node.is_open
 
 
 def _named(node: JsonSchemaNode) -> str:

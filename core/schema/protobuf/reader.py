@@ -61,6 +61,10 @@ TOKEN: Final = re.compile(
     |(?P<sign>[{}\[\]()<>=;,:/+.-])""",
     re.VERBOSE | re.DOTALL,
 )
+IS_FIELD: Final = re.compile(r"\s*[A-Za-z_]\w*\s*=")
+"""Behind a type of a field."""
+ALLOWS_ALIAS: Final = re.compile(r"\s*allow_alias\s*=\s*true\b")
+OCTAL: Final = re.compile("0[0-7]+")
 SCALARS: Final = {
     name: getattr(FieldDescriptorProto, f"TYPE_{name.upper()}")
     for name in (
@@ -182,7 +186,7 @@ class _FileReader:
         negative = self._takes("-")
         token = self._next() if self._kind == "number" else self._token
         try:
-            number = int(token, 8 if re.fullmatch("0[0-7]+", token) else 0)
+            number = int(token, 8 if OCTAL.fullmatch(token) else 0)
         except ValueError:
             raise self._unexpected(token) from None
         if number >= 1 << 31:
@@ -281,9 +285,8 @@ class _FileReader:
         """Whether what begins like a statement is a field of a type of that name: `option o = 1;`
         is none, but `message m = 1;` would be.
         """
-        return bool(re.compile(r"\s*[A-Za-z_]\w*\s*=").match(self._text, self._at)) and (
-            self._token not in ("option", "map")
-        )
+        is_followed = IS_FIELD.match(self._text, self._at) is not None
+        return is_followed and self._token not in ("option", "map")
 
     def _field(self, message: DescriptorProto, optional: list[FieldDescriptorProto]) -> None:
         label = self._next() if self._token in LABELS and self._kind == "word" else ""
@@ -359,7 +362,7 @@ class _FileReader:
             if self._takes(";"):
                 continue
             if self._token == "option":
-                if re.compile(r"\s*allow_alias\s*=\s*true\b").match(self._text, self._at):
+                if ALLOWS_ALIAS.match(self._text, self._at):
                     made.options.allow_alias = True
                 self._pass_over()
             elif self._token == "reserved":

@@ -156,6 +156,11 @@ def test_patterns_that_are_not_understood() -> None:
         incompatibility(node(old), node(of(TEXT, TEXT, more=False)))
 
 
+def test_a_property_that_nobody_could_have_is_dropped_whatever_patterns_there_are() -> None:
+    new = of(patternProperties={"(?=a)": TEXT}, more=False)
+    assert incompatibility(node(of(False, more=False)), node(new)) == ""
+
+
 def test_what_would_take_for_ever_is_refused_soon() -> None:
     def steps(title: str) -> Any:
         """Twelve levels, each of three schemas of the next one: 3 ** 12, in a few lines."""
