@@ -211,7 +211,7 @@ class OwnedRecord(Generic[Value]):
         """Write the first version of a record, loaded or not; `Fenced` if there is one already."""
         async with self._alone():
             if self.state is RecordState.UNREAD:
-                self.state = RecordState.HELD
+                self.expect_none()
             await self._settle()
             assert self.version == ABSENT, f"{self.path} is there already"
             await self._put(value)

@@ -29,7 +29,7 @@ import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from magnetar.core.compaction.last_values import LastValues, end_of
+from magnetar.core.compaction.last_values import LastValues
 from magnetar.core.compaction.plan import Plan, plan
 from magnetar.core.compaction.retention_rule import Outcomes, Terms, TransactionOutcome
 from magnetar.core.compaction.rewrite import Rewrite
@@ -117,7 +117,8 @@ class Compactor:
             return False
         # What waits for an open transaction does not count: each of its rounds would write the
         # former compacted ledger again, for the few entries before the transaction.
-        return new_bytes - ledger.bytes_after(end_of(ledger)) > threshold
+        end = ledger.transactions.stable_position(ledger.chain.confirmed)
+        return new_bytes - ledger.bytes_after(end) > threshold
 
     def _enqueue(self, topic: PersistentTopic) -> None:
         topic.compacted.progress.begin()

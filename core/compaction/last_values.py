@@ -62,15 +62,6 @@ MESSAGES_PER_TURN: Final = 100 if new_key_index is KeyIndex else 20_000
 Result = TypeVar("Result")
 
 
-def end_of(ledger: ManagedLedger) -> Position:
-    """The last entry that may be compacted: nothing behind an open transaction is."""
-    confirmed, undecided = ledger.chain.confirmed, ledger.transactions.oldest
-    if undecided is None:
-        return confirmed
-    ledger_id, entry_id = undecided.position
-    return min(confirmed, (ledger_id, entry_id - 1))
-
-
 class LastValues:
     """See the module's docstring."""
 
@@ -95,7 +86,7 @@ class LastValues:
 
     async def run(self) -> None:
         """Compact everything that the log has now, but for what follows an open transaction."""
-        end = end_of(self._ledger)
+        end = self._ledger.transactions.stable_position(self._ledger.chain.confirmed)
         while True:
             former = self._compacted.current
             first = self._ledger.chain.after(START if former is None else former.horizon)

@@ -42,18 +42,11 @@ class LastMessage:
             return ledger.chain.confirmed
         self._turn = self._turn or trio.Lock()
         async with self._turn:
-            end = self._end()
+            end = ledger.transactions.stable_position(ledger.chain.confirmed)
             if end > self._searched:
                 found = await self._search(end)
                 self._found, self._searched = found or self._found, end
             return self._found
-
-    def _end(self) -> Position:
-        """The last entry that is decided, or where it would be."""
-        first = self._ledger.transactions.oldest
-        if first is None:
-            return self._ledger.chain.confirmed
-        return first.position[0], first.position[1] - 1
 
     async def _search(self, end: Position) -> Position | None:
         """The last one of those up to `end` that were not searched before."""

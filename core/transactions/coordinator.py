@@ -383,9 +383,9 @@ class TransactionCoordinator:
     def drop(self, slot: TransactionSlot, *, commit: bool, timed_out: bool = False) -> None:
         """End a transaction that includes nothing. Plain call."""
         begun, slot.begun = slot.begun, None
+        assert begun is not None, "what includes anything is decided"
         self._know(slot)
-        if begun is not None:
-            self._tell(begun, commit, timed_out)
+        self._tell(begun, commit, timed_out)
 
     def _tell(self, found: Transaction, commit: bool, timed_out: bool) -> None:
         if self._kind.decided is not None:

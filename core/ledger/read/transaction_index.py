@@ -115,6 +115,16 @@ class TransactionIndex:
         first = self.oldest
         return end if first is None else first.first
 
+    def stable_position(self, end: Position) -> Position:
+        """The last entry that is decided, or the place before the first one that is not; `end` is
+        the last entry of the log.
+        """
+        first = self.oldest
+        if first is None:
+            return end
+        ledger_id, entry_id = first.position
+        return min(end, (ledger_id, entry_id - 1))
+
     def stable_entries(self, ledger_id: int, first_entry: int, entries: int) -> int:
         """How many of consecutive entries are decided."""
         first = self.oldest

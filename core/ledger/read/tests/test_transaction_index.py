@@ -58,6 +58,9 @@ def test_what_is_stable_is_decided(story: list[tuple[str, int]]) -> None:
     assert state.stable_entries(7, 0, len(story)) == end
     assert state.stable_entries(6, 0, 5) == 5
     assert state.stable_entries(8, 0, 5) == (5 if not undecided else 0)
+    end = len(story) - 1
+    assert state.stable_position((7, end)) == (7, state.stable_index(len(story)) - 1)
+    assert state.stable_position((6, 3)) == (6, 3), "all of it is open later"
 
 
 @given(steps, st.integers(0, 40), st.integers(0, 40))
