@@ -171,6 +171,45 @@ async def test_a_seek_opens_nothing_that_has_ended_meanwhile(slow_desk: Bench, e
         await attached(topic, SHARED)
 
 
+@pytest.mark.parametrize("committed", [True, False])
+@pytest.mark.parametrize("kind", [SHARED, KEYED, EXCLUSIVE])
+async def test_a_seek_leaves_what_a_transaction_holds(
+    desk: Bench, kind: SubscriptionType, committed: bool
+) -> None:
+    topic = await desk.topic()
+    first, held, last = await desk.published(topic, b"a", b"b", b"c")
+    a = await attached(topic, kind)
+    await desk.dispatch()
+    subscription = topic.subscriptions["s"]
+    subscription.hold(a.consumer, (0, 7), [(held[0], held[1], held[1])], [])
+    await subscription.seek(START)
+    b = await attached(topic, kind)
+    await desk.dispatch()
+    assert b.take() == [first, last]
+    await subscription.end_transaction((0, 7), committed=committed)
+    await desk.dispatch()
+    assert (held in b.take()) is not committed
+    b.ack(first, last)
+    assert subscription.cursor.backlog == (0 if committed else 1)
+
+
+@pytest.mark.parametrize("committed", [True, False])
+async def test_a_seek_passes_over_what_a_transaction_holds(desk: Bench, committed: bool) -> None:
+    topic = await desk.topic()
+    _, held, last = await desk.published(topic, b"a", b"b", b"c")
+    a = await attached(topic, SHARED)
+    await desk.dispatch()
+    subscription = topic.subscriptions["s"]
+    subscription.hold(a.consumer, (0, 7), [(held[0], held[1], held[1])], [])
+    await subscription.seek(held)
+    b = await attached(topic, SHARED)
+    await desk.dispatch()
+    await subscription.end_transaction((0, 7), committed=committed)
+    await desk.dispatch()
+    assert b.take() == [last]
+    assert subscription.cursor.mark_delete == held
+
+
 async def test_skip_counts_what_is_not_acknowledged(desk: Bench) -> None:
     topic = await desk.topic()
     for _ in range(3):
