@@ -96,12 +96,15 @@ class FrontPlan(NamedTuple):
 
     doors: tuple[DoorPlan, ...]
     make: Callable[[Parts, Sequence[Door]], Front]
+    has_transactions: bool = False
+    """It is made without open doors, too: transactions in topics end, whoever may connect."""
 
 
 def _pulsar(parts: Parts, doors: Sequence[Door]) -> Front:
     options = part_settings.pulsar_options(parts.settings, parts.addresses())
     front = PulsarFront(parts.broker, options, doors)
-    parts.pulsar.append(front)
+    if doors:
+        parts.pulsar.append(front)
     if front.services.transactions is not None:
         parts.transactions.append(front.services.transactions)
     return front
@@ -217,6 +220,7 @@ FRONTS: Final = (
             ),
         ),
         _pulsar,
+        has_transactions=True,
     ),
     FrontPlan(
         (
@@ -226,6 +230,7 @@ FRONTS: Final = (
             ),
         ),
         _kafka,
+        has_transactions=True,
     ),
     FrontPlan(
         (
@@ -277,16 +282,10 @@ def http_address(settings: Settings, doors: Mapping[str, Door]) -> HttpAddress:
 
 
 def make_fronts(parts: Parts) -> list[Front]:
-    """All fronts, each with its open doors. That of Pulsar is there without any: transactions that
-    are open in topics end, whoever may connect.
-    """
+    """The fronts with open doors, and those that have transactions."""
     doors = parts.doors
     opened = [
         (front, [doors[plan.name] for plan in front.doors if plan.name in doors])
         for front in FRONTS
     ]
-    made = [front.make(parts, its) for front, its in opened if its]
-    if not parts.pulsar:
-        options = part_settings.pulsar_options(parts.settings, parts.addresses())
-        made.append(PulsarFront(parts.broker, options, ()))
-    return made
+    return [front.make(parts, its) for front, its in opened if its or front.has_transactions]

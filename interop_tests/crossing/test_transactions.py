@@ -11,6 +11,7 @@ import pytest
 from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
 
 from interop_tests.raw import Raw
+from magnetar import standalone
 from magnetar.wire.pulsar.tests import peer
 
 SECONDS = 20
@@ -174,3 +175,20 @@ def test_open_ones_of_both_hold_all_readers(transactional, kafka, writer, client
     assert not reader.has_message_available()
     writer.abort_transaction(SECONDS)
     assert values(committed, 1) == read(reader, 1) == [b"there"]
+
+
+def test_of_kafka_ends_though_its_clients_may_not_connect_any_more(tmp_path, connect) -> None:
+    """Else Pulsar's consumers would wait for its end for ever."""
+    with standalone(data_dir=tmp_path) as server:
+        options = {"transactional.id": "left open", "transaction.timeout.ms": 1_000}
+        writer = Producer({"bootstrap.servers": server.bootstrap_servers, **options})
+        writer.init_transactions(SECONDS)
+        writer.begin_transaction()
+        writer.produce("t", b"of the transaction")
+        assert writer.flush(SECONDS) == 0
+        server.kill()
+    with standalone(data_dir=tmp_path, kafka_port=-1) as server:
+        client = connect(server.pulsar_url)
+        reader = client.create_reader("t", pulsar.MessageId.earliest)
+        client.create_producer("t").send(b"behind")
+        assert read(reader, 1) == [b"behind"]

@@ -8,6 +8,7 @@ from magnetar.core.testing.broker import running
 from magnetar.fronts import DOORS, Parts, make_fronts
 from magnetar.settings.registry import Settings
 from magnetar.settings.server import OPTIONAL_PORTS, PORTS, TLS_PORTS, Listen, Tls
+from magnetar.wire.kafka.front import KafkaFront
 from magnetar.wire.pulsar.session.front import PulsarFront
 
 
@@ -28,12 +29,13 @@ def test_each_door_has_the_settings_of_its_name() -> None:
             assert door.client_auth(Tls(**{mode: "requested"})) == "requested"
 
 
-async def test_a_server_without_doors_for_pulsar_ends_its_transactions() -> None:
+async def test_transactions_end_where_nobody_may_connect() -> None:
     unused: Any = None
     async with running() as broker:
         parts = Parts(Settings(), {}, link=unused, storage=unused, broker=broker, lend=unused)
-        (front,) = make_fronts(parts)
-        assert isinstance(front, PulsarFront)
-        await front.open()
-        assert list(front.listeners) == []
+        fronts = make_fronts(parts)
+        assert list(map(type, fronts)) == [PulsarFront, KafkaFront]
+        for front in fronts:
+            await front.open()
+            assert list(front.listeners) == []
         assert parts.pulsar == [], "WebSockets are not served, either"

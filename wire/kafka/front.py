@@ -137,8 +137,9 @@ class KafkaFront:
         return protocol
 
     async def run(self) -> None:
-        """Import the protocol, and run the services until cancelled."""
-        await warm_up(self._lend)
+        """Import the protocol, unless nobody can connect, and run the services until cancelled."""
+        if self._doors:
+            await warm_up(self._lend)
         await self.services.run()
 
 
