@@ -16,6 +16,7 @@ restart, the state is the same; a marker of nothing open changes nothing.
 from __future__ import annotations
 
 from bisect import bisect_left
+from itertools import accumulate
 from typing import Final, NamedTuple
 
 from magnetar.core.entry.form import MarkKind, TransactionKey
@@ -57,7 +58,16 @@ class IndexImage(NamedTuple):
 class TransactionIndex:
     """See the module's docstring. A view of the log (`fold.py`)."""
 
-    __slots__ = ("_notice", "_placed", "_places", "aborted", "committed", "open", "present")
+    __slots__ = (
+        "_firsts",
+        "_notice",
+        "_placed",
+        "_places",
+        "aborted",
+        "committed",
+        "open",
+        "present",
+    )
 
     def __init__(self, notice: ChangeNotice | None = None) -> None:
         self._notice = ChangeNotice() if notice is None else notice
@@ -72,6 +82,8 @@ class TransactionIndex:
         self._placed = 0
         self.aborted: list[Aborted] = []
         """In the order in which they ended."""
+        self._firsts: list[int] = []
+        """For each of `aborted` the least `first` of it and of all later ones, so they ascend."""
 
     def wrote(self, key: TransactionKey, index: int, position: Position, now_ms: int) -> None:
         """An entry of the transaction is stored."""
@@ -85,8 +97,18 @@ class TransactionIndex:
         begun = self.open.pop(key, None)
         if begun is not None and not committed:
             self.aborted.append(Aborted(key, begun.first, index))
+            self._note_first(begun.first)
         elif begun is not None:
             self.committed += 1
+
+    def _note_first(self, first: int) -> None:
+        """Of those before it, only what ended since it began is looked at."""
+        firsts = self._firsts
+        firsts.append(first)
+        place = len(firsts) - 2
+        while place >= 0 and firsts[place] > first:
+            firsts[place] = first
+            place -= 1
 
     # -- questions ----------------------------------------------------------------------------
 
@@ -155,7 +177,8 @@ class TransactionIndex:
     def aborted_within(self, first: int, end: int) -> list[Aborted]:
         """Those that overlap what is from `first` up to, not including, `end`."""
         at = bisect_left(self.aborted, first, key=_last)
-        return [one for one in self.aborted[at:] if one.first < end]
+        stop = bisect_left(self._firsts, end, at)
+        return [one for one in self.aborted[at:stop] if one.first < end]
 
     # -- as a view of the log -----------------------------------------------------------------
 
@@ -173,7 +196,7 @@ class TransactionIndex:
         """The log begins there now."""
         self._notice.changed()
         gone = bisect_left(self.aborted, index, key=_last)
-        del self.aborted[:gone]
+        del self.aborted[:gone], self._firsts[:gone]
         if gone:
             self._places, self._placed = {}, 0
 
@@ -183,6 +206,7 @@ class TransactionIndex:
     def restore(self, image: IndexImage, _now_ms: int) -> None:
         self._notice.changed()
         self.open, self.aborted = dict(image.open), list(image.aborted)
+        self._firsts = list(accumulate((one.first for one in reversed(self.aborted)), min))[::-1]
         self._places, self._placed = {}, 0
 
 

@@ -75,6 +75,19 @@ def test_what_came_to_nothing_within(story: list[tuple[str, int]], first: int, s
             assert any(who == writer and begin <= index for who, begin in named)
 
 
+@given(steps, st.integers(0, 40), st.integers(0, 40), st.integers(0, 40))
+def test_no_more_is_named_than_overlaps(
+    story: list[tuple[str, int]], first: int, end: int, start: int
+) -> None:
+    state, restored = played(story), TransactionIndex()
+    restored.restore(state.snapshot(), 0)
+    for each in (state, restored):
+        for _ in ("whole", "without its beginning"):
+            named = [one for one in each.aborted if one.last >= first and one.first < end]
+            assert each.aborted_within(first, end) == named
+            each.forget_before(start)
+
+
 @given(steps, st.integers(0, 40))
 def test_the_beginning_of_the_log_is_forgotten(story: list[tuple[str, int]], start: int) -> None:
     state = played(story)
