@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import argparse
 import base64
-import statistics
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -28,6 +27,7 @@ from typing import Any, Final, NamedTuple
 import jwt
 
 from bench.drive import generator
+from bench.drive.pairs import row
 from magnetar import Standalone, standalone
 
 SECRET: Final = b"a secret of thirty-two bytes....."
@@ -136,17 +136,6 @@ def pairs(
         if number:
             found.append((spent[0], spent[1]))
     return found
-
-
-def row(name: str, found: list[tuple[float, float]]) -> str:
-    """The medians, and the median, quartiles and extremes of the pairs' ratios."""
-    ratios = sorted(asking / open_ for open_, asking in found)
-    quarters = statistics.quantiles(ratios, n=4, method="inclusive") if ratios[1:] else ratios * 3
-    medians = [statistics.median(column) for column in zip(*found, strict=True)]
-    return (
-        f"| {name} | {medians[0]:.2f} | {medians[1]:.2f} | {statistics.median(ratios):.3f} | "
-        f"{quarters[0]:.3f} to {quarters[2]:.3f} | {ratios[0]:.3f} to {ratios[-1]:.3f} |"
-    )
 
 
 def main() -> None:

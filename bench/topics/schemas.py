@@ -19,13 +19,13 @@ from __future__ import annotations
 
 import argparse
 import json
-import statistics
 import sys
 from typing import Final
 
 import httpx
 
 from bench.drive import generator
+from bench.drive.pairs import row
 from magnetar import Standalone, standalone
 
 SCHEMA: Final = json.dumps(
@@ -82,16 +82,6 @@ def pairs(
     return found
 
 
-def row(shape: str, found: list[tuple[float, float]]) -> str:
-    ratios = sorted(with_one / without for without, with_one in found)
-    low, middle, high = statistics.quantiles(ratios, n=4)
-    without, with_one = (statistics.median(column) for column in zip(*found, strict=True))
-    return (
-        f"| {shape} | {without:.3f} | {with_one:.3f} | {middle:.3f} | {low:.3f} to {high:.3f} | "
-        f"{ratios[0]:.3f} to {ratios[-1]:.3f} |\n"
-    )
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--shape", nargs="+", choices=SHAPES, default=list(SHAPES))
@@ -109,7 +99,7 @@ def main() -> None:
     with standalone(sync=False) as server:
         for shape in chosen.shape:
             found = pairs(server, shape, chosen.rounds, (without, with_one))
-            sys.stdout.write(row(shape, found))
+            sys.stdout.write(row(shape, found) + "\n")
             sys.stdout.flush()
 
 
