@@ -24,7 +24,8 @@ from bench.drive.server import Magnetar, Server
 from bench.peers.pulsar import Pulsar
 from bench.transactions.load import Round, Shape, TransactionLoad
 
-WARM_UP_ROUNDS = 3
+WARM_UP_ROUNDS = 8
+"""Of 1,000 transactions: Java compiles for that long, in the client and in Apache's broker."""
 
 
 def line(found: Round) -> str:
