@@ -126,7 +126,10 @@ class Security(Struct, frozen=True):
     ] = False
     open_health: Annotated[
         bool,
-        Meta(description="Answer /healthz and /readyz to clients that do not authenticate."),
+        Meta(
+            description="Answer /healthz, /readyz and /status.html to clients that do not "
+            "authenticate."
+        ),
     ] = True
     open_metrics: Annotated[
         bool, Meta(description="Show /metrics to clients that do not authenticate.")

@@ -36,7 +36,7 @@ OWN_SITES: Final = frozenset(["same-origin", "none"])
 missing, because all ports of a host are one site (W3C Fetch Metadata)."""
 PROOF: Final = "x-requested-with"
 """A header that no form can send, for tools that cannot set a JSON content type."""
-ANYONES: Final = frozenset(["/healthz", "/readyz"])
+ANYONES: Final = frozenset(["/healthz", "/readyz", "/status.html"])
 """Paths served under any host name, because orchestrators use any; they reveal nothing."""
 ADMIN: Final = "/admin/"
 """Below this path a GET may change something too: peeking creates a missing subscription."""

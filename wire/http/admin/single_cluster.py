@@ -52,13 +52,17 @@ async def not_isolated(request: AdminRequest) -> dict[str, object]:
 
 
 async def anti_affinity(request: AdminRequest) -> list[str]:
-    """The namespaces of a tenant that are in a group, which has no effect here."""
+    """The namespaces of a tenant that are in a group, which has no effect here; those of all
+    tenants if none is named, as `pulsarctl` does.
+    """
     catalog = request.broker.catalog
+    tenant = request.text("property", request.text("tenant"))
     found = []
-    for namespace in await catalog.namespaces(request.text("property", request.text("tenant"))):
-        policies = await catalog.policies(NamespaceName.parse(namespace))
-        if policies.anti_affinity == request.part("group"):
-            found.append(namespace)
+    for each in [tenant] if tenant else await catalog.tenants():
+        for namespace in await catalog.namespaces(each):
+            policies = await catalog.policies(NamespaceName.parse(namespace))
+            if policies.anti_affinity == request.part("group"):
+                found.append(namespace)
     return found
 
 

@@ -1,7 +1,8 @@
 """Health checks: the process is alive (`/healthz`), accepts writes (`/readyz`), delivers messages.
 
 Orchestrators restart a process that is not alive and send no work to one that is not ready. A full
-disk is the second case, so `/healthz` ignores storage. Both cost nothing. The third is Pulsar's,
+disk is the second case, so `/healthz` ignores storage. Both cost nothing, and so does the path that
+load balancers ask Pulsar's brokers: `/status.html` says what `/readyz` does. The third is Pulsar's,
 `/admin/v2/brokers/health`: a message is stored and read back (`round_trip.py`).
 """
 
@@ -27,6 +28,12 @@ async def readyz(request: AdminRequest) -> Response:
     return plain_text("ok") if reason is None else refusal(503, reason)
 
 
+async def status(request: AdminRequest) -> Response:
+    """The same in Pulsar's words (`VipStatus.java` of 4.2, where a file has to exist for it)."""
+    reason = request.options.readiness()
+    return plain_text("OK") if reason is None else refusal(503, reason)
+
+
 async def health(request: AdminRequest) -> Response:
     """`ok` once a message came back from storage; otherwise 500 with a reason."""
     reason = request.options.readiness() or await request.services.health.trouble(request.broker)
@@ -36,4 +43,5 @@ async def health(request: AdminRequest) -> Response:
 ROUTES: Final[Table] = (
     ("GET", "/healthz", healthz, Needs.HEALTH),
     ("GET", "/readyz", readyz, Needs.HEALTH),
+    ("GET", "/status.html", status, Needs.HEALTH),
 )

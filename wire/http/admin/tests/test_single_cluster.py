@@ -56,6 +56,7 @@ async def test_groups_of_namespaces(visitor: Visitor) -> None:
     assert await visitor.get(group) == []
     await visitor.does("POST", f"{SPACE}/antiAffinity", b"g")
     assert await visitor.get(group) == ["public/default"]
+    assert await visitor.get(group.replace("=public", "=")) == ["public/default"]
     await visitor.fails(404, "GET", group.replace("=public", "=nobody"))
 
 
