@@ -293,9 +293,12 @@ class TransactionCoordinator:
     @staticmethod
     async def _lock(slot: TransactionSlot, *, settled: bool) -> None:
         while True:
-            if settled:
+            if settled and not slot.rest.is_set():
                 await slot.rest.wait()
-            await slot.lock.acquire()
+            try:
+                slot.lock.acquire_nowait()  # most are free, and others would run before it returns
+            except trio.WouldBlock:
+                await slot.lock.acquire()
             if not settled or slot.rest.is_set():
                 return
             slot.lock.release()
