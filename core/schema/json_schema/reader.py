@@ -1,21 +1,24 @@
 """Reads JSON Schema, draft 4 to 2020-12 alike. Pure.
 
-References stay within the document: `#`, and pointers such as `#/$defs/Order`. What no rule of
-comparison looks at (`format`, `title`, `examples`, ...) is not looked at here either.
+References lead into the document (`#`, and pointers such as `#/$defs/Order`) or into one that it
+imports (`order.json#/$defs/Line`): by its name, by its `$id`, or relative to the `$id` of the
+document that says it. What no rule of comparison looks at (`format`, `title`, `examples`, ...) is
+not looked at here either.
 
-Limits: `NODES_MAX` schemas, nested `DEPTH_MAX` deep. Invariant: any bytes give a node, or
-`IncompatibleSchema` with a sentence for their author.
+Limits: `NODES_MAX` schemas of all documents, nested `DEPTH_MAX` deep. Invariant: any bytes give a
+node, or `IncompatibleSchema` with a sentence for their author.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Final
-from urllib.parse import unquote
+from urllib.parse import unquote, urljoin
 
 from magnetar.core.kernel.errors import IncompatibleSchema
 from magnetar.core.schema.definitions import json_of, shown
 from magnetar.core.schema.json_schema.model import JsonSchemaNode, meant
+from magnetar.core.schema.schema import ImportedSchema
 
 NODES_MAX: Final = 10_000
 DEPTH_MAX: Final = 64
@@ -40,35 +43,76 @@ COUNTS: Final = (
 COMBINATIONS: Final = {"allOf": "all", "anyOf": "any", "oneOf": "one"}
 
 
-def read(definition: bytes) -> JsonSchemaNode:
+def read(definition: bytes, imports: Iterable[ImportedSchema] = ()) -> JsonSchemaNode:
     """The schema that a definition is."""
-    return _DocumentReader(json_of(definition)).whole()
+    return read_document(json_of(definition), imports)
+
+
+def read_document(document: Any, imports: Iterable[ImportedSchema] = ()) -> JsonSchemaNode:
+    """The schema that a document is."""
+    return _DocumentReader(document, imports).whole()
+
+
+class _JsonDocument:
+    """A document, and what its references are relative to."""
+
+    __slots__ = ("base", "root")
+
+    def __init__(self, root: Any, base: str) -> None:
+        self.root = root
+        own = root.get("$id", root.get("id")) if isinstance(root, dict) else None
+        self.base = _joined(base, own) if isinstance(own, str) else base
 
 
 class _DocumentReader:
-    """Reads one document."""
+    """Reads one document, and of others what it refers to."""
 
-    def __init__(self, document: Any) -> None:
-        self._document = document
+    def __init__(self, document: Any, imports: Iterable[ImportedSchema]) -> None:
+        self._document = _JsonDocument(document, "")
+        self._others: dict[str, _JsonDocument] = {}
+        """By their names and ids."""
+        for each in imports:
+            name = _joined(self._document.base, each.name)
+            other = _JsonDocument(json_of(each.definition), name)
+            for known_as in (each.name, name, other.base):
+                self._others.setdefault(known_as, other)
+        self._here = self._document
+        """The one that is being read."""
         self._known: dict[int, JsonSchemaNode] = {}
-        """By the object that a schema is written as, which lives as long as the document."""
-        self._references: list[JsonSchemaNode] = []
+        """By the object that a schema is written as, which lives as long as its document."""
+        self._references: list[tuple[JsonSchemaNode, _JsonDocument]] = []
         self._left = NODES_MAX
 
     def whole(self) -> JsonSchemaNode:
-        found = self._node(self._document, DEPTH_MAX)
-        for one in self._references:  # which grows meanwhile
-            one.inner = self._node(self._at(one.words["$ref"]), DEPTH_MAX)
-        for one in self._references:
+        found = self._node(self._document.root, DEPTH_MAX)
+        for one, document in self._references:  # which grows meanwhile
+            text = one.words["$ref"]
+            self._here = self._document_of(text, document)
+            one.inner = self._node(self._at(text), DEPTH_MAX)
+        for one, _ in self._references:
             meant(one)
         return found
 
+    def _document_of(self, text: str, said_in: _JsonDocument) -> _JsonDocument:
+        """The one that a reference leads into."""
+        name = text.partition("#")[0]
+        if not name:
+            return said_in
+        full = _joined(said_in.base, name)
+        found = self._others.get(full) or self._others.get(name)
+        if found is None and full == self._document.base:
+            found = self._document
+        if found is None:
+            raise IncompatibleSchema(f"{shown(text)} refers to a document that is not known")
+        return found
+
     def _at(self, text: str) -> Any:
-        """What a reference refers to."""
-        if text != "#" and not text.startswith("#/"):
-            raise IncompatibleSchema(f"{shown(text)} refers to another document")
-        found = self._document
-        for step in text.split("/")[1:]:
+        """What a reference refers to, of the document that it leads into."""
+        pointer = text.partition("#")[2]
+        if pointer and not pointer.startswith("/"):
+            raise IncompatibleSchema(f"{shown(text)} refers to something by a name of its own")
+        found = self._here.root
+        for step in pointer.split("/")[1:]:
             name = unquote(step).replace("~1", "/").replace("~0", "~")
             if isinstance(found, dict) and name in found:
                 found = found[name]
@@ -117,7 +161,7 @@ class _DocumentReader:
     def _made(self, schema: dict[str, Any], depth: int) -> JsonSchemaNode:
         if "$ref" in schema:
             reference = JsonSchemaNode("reference", schema)
-            self._references.append(reference)
+            self._references.append((reference, self._here))
             return reference
         parts = [
             self._combined(kind, schema, word, depth)
@@ -206,6 +250,14 @@ class _DocumentReader:
     def _rest(self, schema: dict[str, Any], word: str, depth: int) -> JsonSchemaNode | bool:
         found = schema.get(word, True)
         return found if isinstance(found, bool) else self._node(found, depth)
+
+
+def _joined(base: str, reference: str) -> str:
+    """A reference as it is beside a base, without what it points at."""
+    try:
+        return urljoin(base, reference).partition("#")[0]
+    except ValueError as error:
+        raise IncompatibleSchema(f"{shown(reference)} cannot be a reference") from error
 
 
 def _is_number(value: object) -> bool:
