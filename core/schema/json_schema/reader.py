@@ -1,4 +1,8 @@
-"""Reads JSON Schema, draft 4 to 2020-12 alike. Pure.
+"""Reads JSON Schema, draft 4 to 2020-12. Pure.
+
+What is of no draft that its document names is passed over, as that draft wants it: `prefixItems`,
+`unevaluatedItems` and words beside a `$ref` say something since 2019-09, `additionalItems` until
+then. A document that names none is of draft 7.
 
 References lead into the document (`#`, and pointers such as `#/$defs/Order`) or into one that it
 imports (`order.json#/$defs/Line`): by its name, by its `$id`, or relative to the `$id` of the
@@ -26,20 +30,27 @@ TYPES: Final = frozenset({"string", "number", "integer", "boolean", "null", "obj
 SAID_OF: Final[Mapping[str, Collection[str]]] = {
     "object": (
         *("properties", "patternProperties", "additionalProperties", "required"),
-        *("minProperties", "maxProperties", "dependencies", "dependentRequired"),
-        *("dependentSchemas", "propertyNames"),
+        *("minProperties", "maxProperties", "dependencies", "propertyNames"),
     ),
-    "array": (
-        *("items", "prefixItems", "additionalItems", "minItems", "maxItems", "uniqueItems"),
-        "contains",
-    ),
+    "array": (*("items", "additionalItems", "minItems", "maxItems", "uniqueItems", "contains"),),
     "string": ("minLength", "maxLength", "pattern"),
     "number": ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"),
 }
 """The words that tell of which type a schema is that does not say it."""
+SAID_OF_IN_NEW_DRAFTS: Final[Mapping[str, Collection[str]]] = {
+    **SAID_OF,
+    "object": (
+        *SAID_OF["object"],
+        *("dependentRequired", "dependentSchemas", "unevaluatedProperties"),
+    ),
+    "array": (*SAID_OF["array"], "prefixItems", "unevaluatedItems"),
+}
 COUNTS: Final = (
     *("minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties"),
 )
+NEW_DRAFTS: Final = ("2019-09", "2020-12")
+WRITTEN_AS_BOOLEAN: Final = {"": True}
+"""The words of `true`, which is not written like `{}`."""
 COMBINATIONS: Final = {"allOf": "all", "anyOf": "any", "oneOf": "one"}
 
 
@@ -56,10 +67,12 @@ def read_document(document: Any, imports: Iterable[ImportedSchema] = ()) -> Json
 class _JsonDocument:
     """A document, and what its references are relative to."""
 
-    __slots__ = ("base", "root")
+    __slots__ = ("base", "is_new", "root")
 
     def __init__(self, root: Any, base: str) -> None:
         self.root = root
+        draft = root.get("$schema") if isinstance(root, dict) else None
+        self.is_new = isinstance(draft, str) and any(each in draft for each in NEW_DRAFTS)
         own = root.get("$id", root.get("id")) if isinstance(root, dict) else None
         self.base = _joined(base, own) if isinstance(own, str) else base
 
@@ -81,6 +94,10 @@ class _DocumentReader:
         self._known: dict[int, JsonSchemaNode] = {}
         """By the object that a schema is written as, which lives as long as its document."""
         self._references: list[tuple[JsonSchemaNode, _JsonDocument]] = []
+        self._joins: set[int] = set()
+        """The nodes of schemas that say several things. In newer drafts they are not compared as
+        one where they are a part of a combination, but each of these things is.
+        """
         self._left = NODES_MAX
 
     def whole(self) -> JsonSchemaNode:
@@ -124,7 +141,7 @@ class _DocumentReader:
 
     def _node(self, schema: Any, depth: int) -> JsonSchemaNode:
         if isinstance(schema, bool):
-            return JsonSchemaNode("empty" if schema else "false")
+            return JsonSchemaNode("empty" if schema else "false", WRITTEN_AS_BOOLEAN)
         if not isinstance(schema, dict):
             raise IncompatibleSchema(f"this is no schema: {shown(schema)}")
         found = self._known.get(id(schema))
@@ -159,11 +176,14 @@ class _DocumentReader:
         _names(schema, "required")
 
     def _made(self, schema: dict[str, Any], depth: int) -> JsonSchemaNode:
+        parts = []
         if "$ref" in schema:
             reference = JsonSchemaNode("reference", schema)
             self._references.append((reference, self._here))
-            return reference
-        parts = [
+            if not self._here.is_new:
+                return reference
+            parts.append(reference)
+        parts += [
             self._combined(kind, schema, word, depth)
             for word, kind in COMBINATIONS.items()
             if word in schema
@@ -172,41 +192,55 @@ class _DocumentReader:
         if "not" in schema:
             parts.append(negation := JsonSchemaNode("not", schema))
             negation.inner = self._node(schema["not"], depth)
-        if "if" in schema:
+        if "if" in schema or (not self._here.is_new and ("then" in schema or "else" in schema)):
             parts.append(JsonSchemaNode("condition", schema))
         parts += self._typed(schema, depth)
         if len(parts) == 1:
             return parts[0]
         made = JsonSchemaNode("all" if parts else "empty", schema)
         made.parts = parts
+        if parts:
+            self._joins.add(id(made))
         return made
 
     def _combined(self, kind: str, schema: dict[str, Any], word: str, depth: int) -> JsonSchemaNode:
         if not isinstance(schema[word], list) or not schema[word]:
             raise IncompatibleSchema(f"{word} is a list of schemas")
         made = JsonSchemaNode(kind, schema)
-        made.parts = [self._node(each, depth) for each in schema[word]]
+        for each in schema[word]:
+            part = self._node(each, depth)
+            is_taken_apart = self._here.is_new and id(part) in self._joins
+            made.parts += part.parts if is_taken_apart else [part]
         return made
 
     def _typed(self, schema: dict[str, Any], depth: int) -> list[JsonSchemaNode]:
-        """What it says of types: nothing, one of them, or any of several."""
-        if "type" not in schema:
-            kinds = [
-                kind for kind, words in SAID_OF.items() if any(map(schema.__contains__, words))
-            ]
-            return [self._of_type(kind, schema, depth) for kind in kinds]
-        kinds = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
+        """What it says of types: of those that it has (any of several), and of others by words that
+        belong to these.
+        """
+        found = []
+        named = schema.get("type", ())
+        kinds = named if isinstance(named, list | tuple) else [named]
         for kind in kinds:
             if not isinstance(kind, str) or kind not in TYPES:
                 raise IncompatibleSchema(f"there is no type {shown(kind)}")
-        if not kinds:
+        if kinds:
+            found = [self._of_type(kind, schema, depth) for kind in kinds]
+        elif "type" in schema:
             raise IncompatibleSchema("type is a name, or a list of names")
-        found = [self._of_type(kind, schema, depth) for kind in kinds]
-        if len(found) == 1:
-            return found
-        made = JsonSchemaNode("any", schema)
-        made.parts = found
-        return [made]
+        if len(found) > 1:
+            made = JsonSchemaNode("any", schema)
+            made.parts = found
+            found = [made]
+        known = {"number" if kind == "integer" else kind for kind in kinds}
+        others = [kind for kind in self._told(schema) if kind not in known]
+        return found + [self._of_type(kind, schema, depth) for kind in others]
+
+    def _told(self, schema: dict[str, Any]) -> list[str]:
+        """The types that it says something of."""
+        is_new = self._here.is_new
+        said = schema.keys() - ({"properties"} if is_new and schema.get("properties") == {} else ())
+        said_of = SAID_OF_IN_NEW_DRAFTS if is_new else SAID_OF
+        return [kind for kind, words in said_of.items() if not said.isdisjoint(words)]
 
     def _of_type(self, kind: str, schema: dict[str, Any], depth: int) -> JsonSchemaNode:
         made = JsonSchemaNode("number" if kind == "integer" else kind, schema)
@@ -225,27 +259,49 @@ class _DocumentReader:
             made.members[name] = self._node(each, depth)
         for pattern, each in _table(schema, "patternProperties").items():
             made.patterns.append((pattern, self._node(each, depth)))
-        dependents = {**_table(schema, "dependencies"), **_table(schema, "dependentSchemas")}
-        for name, each in dependents.items():
-            if isinstance(each, list):
-                _names(dependents, name)
-            else:
-                made.dependents[name] = self._node(each, depth)
-        for name in _table(schema, "dependentRequired"):
-            _names(schema["dependentRequired"], name)
+        self._dependencies(made, schema, depth)
         made.additional = self._rest(schema, "additionalProperties", depth)
+        made.unevaluated = self._unevaluated(schema, "unevaluatedProperties", depth)
+
+    def _dependencies(self, made: JsonSchemaNode, schema: dict[str, Any], depth: int) -> None:
+        """What is needed with a property: newer drafts have a word for names, and one for
+        schemas.
+        """
+        if self._here.is_new:
+            names, schemas = _table(schema, "dependentRequired"), _table(schema, "dependentSchemas")
+        else:
+            said = _table(schema, "dependencies")
+            names = {name: each for name, each in said.items() if isinstance(each, list)}
+            schemas = {name: each for name, each in said.items() if name not in names}
+        for name, each in names.items():
+            if not isinstance(each, list):
+                raise IncompatibleSchema(f"what {shown(name)} needs is a list of names")
+            _names(names, name)
+            made.needed[name] = frozenset(each)
+        for name, each in schemas.items():
+            made.dependents[name] = self._node(each, depth)
 
     def _array(self, made: JsonSchemaNode, schema: dict[str, Any], depth: int) -> None:
-        items, rest = schema.get("items"), "additionalItems"
-        if "prefixItems" in schema:
-            items, rest = schema["prefixItems"], "items"
-            if not isinstance(items, list):
-                raise IncompatibleSchema("prefixItems is a list of schemas")
-        if isinstance(items, list):
-            made.parts = [self._node(each, depth) for each in items]
-            made.additional = self._rest(schema, rest, depth)
+        items, is_new = schema.get("items"), self._here.is_new
+        first = schema.get("prefixItems") if is_new else items
+        made.unevaluated = self._unevaluated(schema, "unevaluatedItems", depth)
+        if isinstance(first, list):
+            made.parts = [self._node(each, depth) for each in first]
+            made.additional = self._rest(schema, "items" if is_new else "additionalItems", depth)
+            return
+        if is_new and first is not None:
+            raise IncompatibleSchema("prefixItems is a list of schemas")
+        if is_new and isinstance(items, bool):
+            made.additional = items
         elif items is not None:
             made.inner = self._node(items, depth)
+        if not is_new and (items is None or schema.get("additionalItems") is not False):
+            made.additional = self._rest(schema, "additionalItems", depth)
+
+    def _unevaluated(self, schema: dict[str, Any], word: str, depth: int) -> JsonSchemaNode | None:
+        if not self._here.is_new or word not in schema:
+            return None
+        return self._node(schema[word], depth)
 
     def _rest(self, schema: dict[str, Any], word: str, depth: int) -> JsonSchemaNode | bool:
         found = schema.get(word, True)

@@ -88,7 +88,8 @@ class ProtobufFile:
     def __init__(self, proto: FileDescriptorProto, imports: Iterable[ImportedSchema] = ()) -> None:
         self._pool = DescriptorPool()
         """Lives as long as what it has resolved."""
-        self._added: set[str] = set()
+        self._added: dict[str, str] = {}
+        """The files that are added, and their syntax."""
         for each in imports:
             if each.name not in BROUGHT_ALONG and each.name not in self._added:
                 self._add(_parsed(each.definition, each.name))
@@ -103,6 +104,11 @@ class ProtobufFile:
         proto = self.proto
         return not (proto.message_type or proto.enum_type or proto.dependency)
 
+    def is_proto2(self, name: str) -> bool:
+        """Whether that file is: one of those that belong to it."""
+        syntax = self._added.get(name)
+        return name == descriptor_pb2.DESCRIPTOR.name if syntax is None else syntax != "proto3"
+
     def _add(self, proto: FileDescriptorProto) -> FileDescriptor:
         for name in proto.dependency:
             if name not in self._added:
@@ -112,7 +118,7 @@ class ProtobufFile:
         except (TypeError, KeyError, ValueError) as error:
             why = str(error).partition("descriptor pool: ")[2] or str(error)
             raise IncompatibleSchema(f"the schema is not valid: {why[:REASON_MAX]}") from error
-        self._added.add(proto.name)
+        self._added[proto.name] = proto.syntax
         return found
 
 

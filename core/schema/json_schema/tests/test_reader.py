@@ -14,6 +14,7 @@ from magnetar.core.kernel.errors import IncompatibleSchema
 from magnetar.core.schema.json_schema import reader
 from magnetar.core.schema.json_schema.model import JsonSchemaNode, meant
 from magnetar.core.schema.json_schema.reader import DEPTH_MAX, NODES_MAX, read
+from magnetar.core.schema.json_schema.tests.table import DRAFT_2020
 from magnetar.core.schema.schema import ImportedSchema
 
 
@@ -71,7 +72,7 @@ def test_an_object() -> None:
     "schema",
     [
         {"items": [{"type": "string"}], "additionalItems": False},
-        {"prefixItems": [{"type": "string"}], "items": False},
+        {**DRAFT_2020, "prefixItems": [{"type": "string"}], "items": False},
     ],
 )
 def test_an_array_of_rows(schema: Any) -> None:
@@ -110,10 +111,11 @@ def test_references() -> None:
         ({"properties": {"a": 7}}, "no schema"),
         ({"required": "a"}, "list of names"),
         ({"required": [1]}, "list of names"),
-        ({"dependentRequired": {"a": "b"}}, "list of names"),
+        ({**DRAFT_2020, "dependentRequired": {"a": "b"}}, "list of names"),
+        ({**DRAFT_2020, "dependentRequired": {"a": True}}, "list of names"),
         ({"dependencies": {"a": [1]}}, "list of names"),
         ({"anyOf": []}, "list of schemas"),
-        ({"prefixItems": {}}, "list of schemas"),
+        ({**DRAFT_2020, "prefixItems": {}}, "list of schemas"),
         ({"enum": "a"}, "enum is a list"),
         ({"minLength": -1}, "at least 0"),
         ({"maxItems": 1.5}, "at least 0"),
