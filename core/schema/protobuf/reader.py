@@ -5,7 +5,7 @@ refers to a type that is not there is refused, as it is by `protoc`. Imports are
 protobuf brings along, such as that of timestamps, and those that are given with the schema.
 
 Services, extensions and options say nothing of stored messages, and are passed over; groups and
-editions are refused.
+editions are refused, these as Confluent's registry does (8.5, by its parser, Wire 6.4).
 
 Limits: `DEPTH_MAX`, and the size that the registry allows. Invariant: any text gives a file, or
 `IncompatibleSchema` with a sentence for its author, in time that is linear in it.
@@ -47,6 +47,7 @@ DEPTH_MAX: Final = 32
 REASON_MAX: Final = 200
 """Letters of what the library says."""
 NAME: Final = "schema.proto"
+NO_EDITIONS: Final = "editions are not known here: proto2 and proto3 are"
 BROUGHT_ALONG: Final = {
     module.DESCRIPTOR.name: module.DESCRIPTOR
     for module in (
@@ -142,6 +143,8 @@ def read_descriptor(data: bytes, imports: Iterable[ImportedSchema] = ()) -> Prot
         proto.ParseFromString(data)
     except Exception as error:  # the library's own, of several names
         raise IncompatibleSchema("this is no descriptor of a file") from error
+    if proto.syntax == "editions":
+        raise IncompatibleSchema(NO_EDITIONS)
     if proto.syntax not in ("", "proto2", "proto3"):
         raise IncompatibleSchema(f"syntax {shown(proto.syntax)} is not known here")
     proto.name = NAME
@@ -243,6 +246,8 @@ class _FileReader:
                 continue
             if word == "syntax":
                 self._syntax()
+            elif word == "edition":
+                raise IncompatibleSchema(NO_EDITIONS)
             elif word == "package":
                 self._next()
                 self._file.package = self._word()

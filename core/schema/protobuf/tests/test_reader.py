@@ -240,3 +240,12 @@ def test_a_descriptor_with_imports() -> None:
     found = read_descriptor(proto.SerializeToString(), [ImportedSchema("p.proto", P)])
     assert written(found) == written(read(NEEDS_P, [ImportedSchema("p.proto", P)]))
     assert 'import "p.proto";' in written(found)
+
+
+def test_editions_are_refused_by_name() -> None:
+    with pytest.raises(IncompatibleSchema, match="editions are not known"):
+        read(b'edition = "2023"; message M { int32 a = 1; }')
+    proto = FileDescriptorProto(name=NAME, syntax="editions", edition="EDITION_2023")
+    proto.message_type.add(name="M")
+    with pytest.raises(IncompatibleSchema, match="editions are not known"):
+        read_descriptor(proto.SerializeToString())

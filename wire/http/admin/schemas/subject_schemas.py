@@ -108,7 +108,7 @@ async def sent(request: AdminRequest) -> TopicSchema:
     for what, value in (("rules", body.rule_set), ("metadata", body.metadata)):
         if says_something(value):
             raise Problem(SCHEMA_INVALID, f"{what} of schemas are not kept here")
-    if body.id is not None and body.id >= 0:
+    if body.id is not None and body.id > 0:
         raise Problem(NOT_PERMITTED, "ids are given here; schemas cannot bring their own")
     try:
         definition = body.schema.encode(errors="surrogatepass")
