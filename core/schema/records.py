@@ -20,7 +20,7 @@ from msgspec.structs import replace
 
 from magnetar.core.kernel.errors import Corrupted
 from magnetar.core.kernel.names import TopicName
-from magnetar.core.schema.schema import NO_PROPERTIES, SchemaKind, TopicSchema
+from magnetar.core.schema.schema import NO_PROPERTIES, SchemaKind, SchemaReference, TopicSchema
 
 LISTS: Final = "/magnetar/schemas"
 SUBJECTS: Final = "/magnetar/schema-subjects"
@@ -47,6 +47,10 @@ class SchemaVersions(Struct, frozen=True):
     """Those that were deleted, or only their ids; their records go with the topic."""
     strategy: str = ""
     """The `SchemaStrategy` of a subject that belongs to no topic; empty if none is decided."""
+    referrers: dict[int, tuple[int, ...]] = {}
+    """By version: the ids of schemas that refer to it. An id is noted before its schema is in a
+    list, and stays if a broker is killed in between (`registry.py`).
+    """
 
     @property
     def latest(self) -> SchemaVersion | None:
@@ -58,6 +62,9 @@ class SchemaVersions(Struct, frozen=True):
 
     def numbered(self, version: int) -> SchemaVersion | None:
         return next((each for each in self.versions if each.version == version), None)
+
+    def hidden_one(self, version: int) -> SchemaVersion | None:
+        return next((each for each in self.hidden_versions if each.version == version), None)
 
     @property
     def count(self) -> int:
@@ -85,6 +92,23 @@ class SchemaVersions(Struct, frozen=True):
     def cleared_of(self, version: SchemaVersion) -> SchemaVersions:
         """With one less that is hidden."""
         return replace(self, hidden=tuple(each for each in self.hidden if each is not version))
+
+    def referred_to(self, version: int, schema_id: int) -> SchemaVersions:
+        """With one more schema that refers to a version."""
+        ids = self.referrers.get(version, ())
+        return replace(self, referrers={**self.referrers, version: (*ids, schema_id)})
+
+    def not_referred_to(self, schema_id: int) -> SchemaVersions:
+        """Without a schema that is deleted."""
+        left = {
+            version: tuple(each for each in ids if each != schema_id)
+            for version, ids in self.referrers.items()
+        }
+        return replace(self, referrers={version: ids for version, ids in left.items() if ids})
+
+    @property
+    def referrer_count(self) -> int:
+        return sum(map(len, self.referrers.values()))
 
     @property
     def hidden_versions(self) -> tuple[SchemaVersion, ...]:
@@ -121,6 +145,7 @@ class SchemaHeader(Struct, frozen=True):
     created_ms: int
     user: str = ""
     properties: Mapping[str, str] = NO_PROPERTIES
+    references: tuple[SchemaReference, ...] = ()
 
 
 class Subject(Struct, frozen=True):
@@ -179,7 +204,12 @@ def decode_versions(data: bytes) -> SchemaVersions:
 def encode_schema(stored: StoredSchema) -> bytes:
     schema = stored.schema
     header = SchemaHeader(
-        schema.kind.name, stored.path, stored.created_ms, stored.user, schema.properties
+        schema.kind.name,
+        stored.path,
+        stored.created_ms,
+        stored.user,
+        schema.properties,
+        schema.references,
     )
     return msgspec.json.encode(header) + b"\n" + schema.definition
 
@@ -191,5 +221,5 @@ def decode_schema(data: bytes) -> StoredSchema:
         kind = SchemaKind[header.kind]
     except (msgspec.MsgspecError, KeyError) as error:
         raise Corrupted(f"a schema cannot be read: {error}") from error
-    schema = TopicSchema(kind, definition, header.properties)
+    schema = TopicSchema(kind, definition, header.properties, header.references)
     return StoredSchema(schema, header.path, header.user, header.created_ms)

@@ -9,20 +9,21 @@ it.
     a crash before the list is written      a record that no list names, and nobody reads
     ... after it                            the version is there
 
-What is read often is kept in memory: lists, which watches keep up to date, and schemas, which never
-change. A version or an id that is not known is looked for in the store, since the client may have
-it from another broker. The store's server may be behind, too: it catches up before the second look,
-and before this broker tries again what another has done first.
+What is read often is kept in memory: lists (`lists.py`), and schemas, which never change. A version
+or an id that is not known is looked for in the store, since the client may have it from another
+broker. The store's server may be behind, too: it catches up before the second look, and before this
+broker tries again what another has done first. Schemas may refer to others, which are not deleted
+then (`references.py`, `referrers.py`).
 
-Limits: `size_max` bytes for a schema, `VERSIONS_MAX` versions of a topic, the memory of both
-caches; and large definitions are compared in one thread, one at a time.
+Limits: `size_max` bytes for a schema, those of `references.py` for what it refers to,
+`VERSIONS_MAX` versions of a topic, the memory of the caches; and large definitions are compared in
+one thread, one at a time.
 """
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import AsyncIterator, Callable, Iterable
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from functools import partial
 from typing import Final, TypeVar
 from urllib.parse import unquote_plus
@@ -32,8 +33,8 @@ from msgspec.structs import replace
 
 from magnetar.core.kernel.clock import Clock
 from magnetar.core.kernel.errors import (
-    AlreadyExists,
     BadVersion,
+    Corrupted,
     IncompatibleSchema,
     NotAllowed,
     NotFound,
@@ -41,8 +42,15 @@ from magnetar.core.kernel.errors import (
 from magnetar.core.kernel.names import NamespaceName
 from magnetar.core.policy.values import SchemaStrategy
 from magnetar.core.ports.metadata_store import ABSENT, MetadataStore
-from magnetar.core.schema import records, verdicts
+from magnetar.core.schema import records, references, verdicts
 from magnetar.core.schema.limited_cache import LimitedCache
+from magnetar.core.schema.lists import (
+    ATTEMPTS_MAX,
+    VERSION_BYTES,
+    Change,
+    KnownVersions,
+    SchemaLists,
+)
 from magnetar.core.schema.records import (
     Named,
     SchemaVersion,
@@ -50,37 +58,23 @@ from magnetar.core.schema.records import (
     StoredSchema,
     Subject,
 )
-from magnetar.core.schema.schema import PARSED, SchemaKind, TopicSchema
+from magnetar.core.schema.referrers import Referrers
+from magnetar.core.schema.schema import PARSED, SchemaKind, SchemaReference, TopicSchema
+from magnetar.core.schema.subjects import named
 
 Result = TypeVar("Result")
 Follows = Callable[..., None]
 """Raises unless a schema may follow another one: `verdicts.check_follows`, or its like."""
 
-ROOTS: Final = (records.LISTS, records.SUBJECTS)
 VERSIONS_MAX: Final = 1_000
 """Versions of a topic, with those that were deleted. A list of so many has 130 KB."""
-ATTEMPTS_MAX: Final = 20
-"""Attempts to write a list that other brokers write at the same time."""
-LISTS_BYTES_MAX: Final = 8 * 1024 * 1024
 SCHEMAS_BYTES_MAX: Final = 8 * 1024 * 1024
 IDENTITIES_BYTES_MAX: Final = 1024 * 1024
-VERSION_BYTES: Final = 400
-"""The memory of one version in a list; of a list without any, too."""
 AT_ONCE_BYTES: Final = 1024
 """Definitions up to this size are read and compared on the loop, which takes a millisecond or two,
 and 20 ms for those that are made to take long.
 """
 SIZE_MAX: Final = 256 * 1024
-
-
-class KnownVersions:
-    """A list as the store had it."""
-
-    __slots__ = ("store_version", "versions")
-
-    def __init__(self, versions: SchemaVersions, store_version: int) -> None:
-        self.versions = versions
-        self.store_version = store_version
 
 
 class SchemaRegistry:
@@ -90,67 +84,42 @@ class SchemaRegistry:
         self._metadata = metadata
         self._clock = clock
         self._size_max = size_max
-        self._lists: LimitedCache[str, KnownVersions] = LimitedCache(LISTS_BYTES_MAX)
+        self._lists = SchemaLists(metadata)
+        self._referrers = Referrers(self._lists, self.by_id, clock)
         self._schemas: LimitedCache[int, StoredSchema] = LimitedCache(SCHEMAS_BYTES_MAX)
         self._identities: LimitedCache[tuple[SchemaKind, bytes], str] = LimitedCache(
             IDENTITIES_BYTES_MAX
         )
         """Of definitions that were parsed before: a thousand producers have the same one."""
-        self._changes = 0
-        """Counts changes, so that no list read before one is kept after it."""
-        self._locks: dict[str, trio.Lock] = {}
-        """Of the lists that this broker is changing."""
         self._thread = trio.CapacityLimiter(1)
 
     def open(self) -> None:
         """Follow what other brokers change. Before anything is read."""
-        for root in ROOTS:
-            self._metadata.watch(root, self._forget)
-
-    def _forget(self, path: str) -> None:
-        self._changes += 1
-        self._lists.drop(path)
-        if path in ROOTS:  # anything below may have changed
-            self._lists.clear()
+        self._lists.open()
 
     # -- reading ------------------------------------------------------------------------------
 
     async def versions(self, name: Named) -> SchemaVersions:
         """The versions of a topic; none for one without schemas, or that does not exist."""
-        return (await self._known(records.path_of(name))).versions
-
-    async def _known(self, path: str) -> KnownVersions:
-        found = self._lists.get(path)
-        if found is not None:
-            return found
-        changes = self._changes
-        stored = await self._metadata.get(path)
-        if stored is None:
-            known = KnownVersions(SchemaVersions(), ABSENT)
-        else:
-            known = KnownVersions(records.decode_versions(stored.value), stored.version)
-        if changes == self._changes:
-            self._lists.keep(path, known, VERSION_BYTES * (1 + known.versions.count))
-        return known
-
-    async def _catch_up(self, path: str) -> None:
-        """Read a list anew, as it is by now: the store's server may be behind others."""
-        await self._metadata.sync()
-        self._forget(path)
+        return (await self._lists.known(records.path_of(name))).versions
 
     async def latest(self, name: Named) -> tuple[int, StoredSchema] | None:
         """The latest version and its schema."""
         latest = (await self.versions(name)).latest
         return None if latest is None else (latest.version, await self.by_id(latest.id))
 
-    async def numbered(self, name: Named, version: int) -> StoredSchema | None:
+    async def numbered(
+        self, name: Named, version: int, *, hidden: bool = False
+    ) -> StoredSchema | None:
         """One version, which another broker may have added a moment ago."""
         path = records.path_of(name)
-        known = await self._known(path)
+        known = await self._lists.known(path)
         if version >= known.versions.next_version:
-            await self._catch_up(path)
-            known = await self._known(path)
+            await self._lists.catch_up(path)
+            known = await self._lists.known(path)
         found = known.versions.numbered(version)
+        if found is None and hidden:
+            found = known.versions.hidden_one(version)
         return None if found is None else await self.by_id(found.id)
 
     async def all_of(self, name: Named) -> list[tuple[int, StoredSchema]]:
@@ -189,6 +158,12 @@ class SchemaRegistry:
             self._schemas.keep(schema_id, found, found.size + VERSION_BYTES)
         return found
 
+    async def referrers(self, name: Named, number: int, *, hidden: bool = False) -> list[int]:
+        """The ids of schemas that refer to a version; with `hidden`, of those that are hidden,
+        too.
+        """
+        return await self._referrers.of(await self.versions(name), number, hidden=hidden)
+
     async def find(self, name: Named, schema: TopicSchema) -> SchemaVersion | None:
         """The version of a topic that is the same schema."""
         identity = await self._identity_of(schema)
@@ -207,13 +182,23 @@ class SchemaRegistry:
                 f"the schema has {schema.size} bytes, and may have {self._size_max}"
             )
         if schema.kind not in PARSED:
-            return await self.judged(schema.size, _checked, schema)
-        key = schema.kind, hashlib.sha256(schema.definition).digest()
+            return await self.judged(schema.size, verdicts.identity_of, schema)
+        key = schema.kind, schema.digest
         found = self._identities.get(key)
         if found is None:
-            found = await self.judged(schema.size, _checked, schema)
+            whole = await self.resolved(schema)
+            found = await self.judged(whole.read_size, verdicts.identity_of, whole)
             self._identities.keep(key, found, VERSION_BYTES)
         return found
+
+    async def resolved(self, schema: TopicSchema) -> TopicSchema:
+        """A schema with what it refers to, so that it can be read."""
+        if not schema.references or schema.imports:
+            return schema
+        return await references.resolved(schema, self._referred)
+
+    async def _referred(self, reference: SchemaReference) -> StoredSchema | None:
+        return await self.numbered(named(reference.subject), reference.version - 1, hidden=True)
 
     async def judged(self, size: int, judge: Callable[..., Result], *arguments: object) -> Result:
         """What a function says of a definition of that size: of a large one in the thread, in which
@@ -254,9 +239,10 @@ class SchemaRegistry:
         self, versions: tuple[SchemaVersion, ...], schema: TopicSchema, judge: Follows
     ) -> None:
         """Compare with one version after the other, so that one at a time is in memory."""
+        schema = await self.resolved(schema)
         for each in versions:
-            old = (await self.by_id(each.id)).schema
-            await self.judged(max(old.size, schema.size), judge, old, schema)
+            old = await self.resolved((await self.by_id(each.id)).schema)
+            await self.judged(max(old.read_size, schema.read_size), judge, old, schema)
             await trio.lowlevel.checkpoint()
 
     # -- changing -----------------------------------------------------------------------------
@@ -278,9 +264,9 @@ class SchemaRegistry:
             return found.version
         path = records.path_of(name)
         stored = StoredSchema(schema, path, user, self._clock.wall_ms())
-        async with self._alone_with(path):
+        async with self._lists.alone_with(path):
             for _ in range(ATTEMPTS_MAX):
-                known = await self._known(path)
+                known = await self._lists.known(path)
                 found = known.versions.same_as(identity)
                 if found is not None:
                     return found.version
@@ -293,7 +279,7 @@ class SchemaRegistry:
                 await self.check_new(known.versions.versions, schema, strategy, follows)
                 if await self._append(path, known, identity, stored):
                     return known.versions.next_version
-                await self._catch_up(path)
+                await self._lists.catch_up(path)
         raise BadVersion(f"other brokers keep adding schemas to {records.name_of(name)}")
 
     async def _append(
@@ -305,26 +291,43 @@ class SchemaRegistry:
             data = records.encode_schema(stored)
             record_version = await self._metadata.put(records.path_of_id(schema_id), data, ABSENT)
             try:
+                if stored.schema.references:
+                    known = await self._noted(path, known, stored.schema, schema_id)
                 longer = known.versions.with_one_more(schema_id, identity)
-                await self._write(path, longer, known.store_version)
-            except BadVersion:
+                await self._lists.write(path, longer, known.store_version)
+            except (BadVersion, IncompatibleSchema) as error:
                 await self._metadata.delete(records.path_of_id(schema_id), record_version)
+                await self._referrers.take_back(stored.schema, schema_id)
+                if isinstance(error, IncompatibleSchema):
+                    raise
                 return False
         return True
 
-    async def _write(self, path: str, versions: SchemaVersions, expected: int) -> None:
-        try:
-            await self._metadata.put(path, records.encode_versions(versions), expected)
-        except AlreadyExists as error:
-            raise BadVersion(f"{path} has been written by another broker") from error
-        finally:
-            self._forget(path)
+    async def _noted(
+        self, path: str, known: KnownVersions, schema: TopicSchema, schema_id: int
+    ) -> KnownVersions:
+        """Note what a new schema refers to, which may be in its own list: returns that as it is
+        then.
+        """
+        await self._referrers.note(schema, schema_id)
+        again = await self._lists.known(path)
+        if again.versions.ids != known.versions.ids:
+            raise BadVersion(f"{path} has been written by another broker")
+        return again
+
+    # -- deleting -----------------------------------------------------------------------------
 
     async def hide(self, name: Named) -> int | None:
         """Delete all versions, so that any schema may be the next one; returns the number that the
         deletion has. None if there never was a schema.
         """
-        before = await self._change(name, lambda versions: versions.deleted())
+        path = records.path_of(name)
+
+        async def check(versions: SchemaVersions) -> None:
+            await self._referrers.check_none(versions, versions.versions, but_in=path)
+
+        async with self._lists.alone_with(path):
+            before = await self._lists.change(path, lambda versions: versions.deleted(), check)
         return None if before is None else before.next_version
 
     async def hide_one(self, name: Named, number: int) -> bool:
@@ -334,7 +337,7 @@ class SchemaRegistry:
             found = versions.numbered(number)
             return None if found is None else versions.without(found)
 
-        return await self._change(name, change) is not None
+        return await self._change_one(name, number, change) is not None
 
     async def forget_one(self, name: Named, number: int) -> bool:
         """Delete one version that is hidden, and its schema; False if none of that number is."""
@@ -345,7 +348,7 @@ class SchemaRegistry:
             return versions.cleared_of(found[0]) if found else None
 
         with trio.CancelScope(shield=True):
-            if await self._change(name, change) is None:
+            if await self._change_one(name, number, change) is None:
                 return False
             await self._delete_schemas([found[0].id])
         return True
@@ -357,63 +360,67 @@ class SchemaRegistry:
             text = "" if strategy is None else strategy.value
             return replace(versions, strategy=text) if versions.strategy != text else None
 
-        await self._change(subject, change, anew=True)
+        path = records.path_of(subject)
+        async with self._lists.alone_with(path):
+            await self._lists.change(path, change, anew=True)
 
-    async def _change(
-        self,
-        name: Named,
-        change: Callable[[SchemaVersions], SchemaVersions | None],
-        *,
-        anew: bool = False,
-    ) -> SchemaVersions | None:
-        """Change a list, which need not be there if it is made `anew`; returns what it was before.
-        None if nothing is to be changed.
-        """
+    async def _change_one(self, name: Named, number: int, change: Change) -> SchemaVersions | None:
+        """Delete one version, to which no schema refers."""
         path = records.path_of(name)
-        async with self._alone_with(path):
-            for _ in range(ATTEMPTS_MAX):
-                known = await self._known(path)
-                if known.store_version == ABSENT and not anew:
-                    return None
-                changed = change(known.versions)
-                if changed is None:
-                    return None
-                try:
-                    with trio.CancelScope(shield=True):
-                        await self._write(path, changed, known.store_version)
-                except BadVersion:
-                    await self._catch_up(path)
-                    continue
-                return known.versions
-        raise BadVersion(f"other brokers keep adding schemas to {records.name_of(name)}")
+
+        async def check(versions: SchemaVersions) -> None:
+            deleted = [each for each in _every(versions) if each.version == number]
+            await self._referrers.check_none(versions, deleted)
+
+        async with self._lists.alone_with(path):
+            return await self._lists.change(path, change, check)
 
     async def forget(self, name: Named) -> None:
-        """Delete everything of a topic that is being deleted."""
+        """Delete everything of a topic that is being deleted. If schemas of others refer to one of
+        its own, all of them are hidden instead.
+        """
         await self._delete(records.path_of(name))
+
+    async def forget_unreferred(self, name: Named) -> None:
+        """The same, but raise `NotAllowed` if there are such schemas."""
+        await self._delete(records.path_of(name), may_hide=False)
 
     async def forget_all(self, namespace: NamespaceName) -> None:
         """The same for a namespace, with the schemas of topics that never were there."""
         for path in await self._metadata.children(f"{records.LISTS}/{namespace}"):
             await self._delete(f"{records.LISTS}/{namespace}/{path}")
 
-    async def _delete(self, path: str) -> None:
+    async def _delete(self, path: str, *, may_hide: bool = True) -> None:
         """Delete a list, and then its schemas: one that another broker adds meanwhile begins a new
         list.
         """
-        async with self._alone_with(path):
-            while True:
-                known = await self._known(path)
-                if known.store_version == ABSENT:
-                    return
-                try:
-                    with trio.CancelScope(shield=True):
-                        await self._metadata.delete(path, known.store_version)
-                        await self._delete_schemas(known.versions.ids)
-                        return
-                except (BadVersion, NotFound):
-                    await self._catch_up(path)
-                finally:
-                    self._forget(path)
+        async with self._lists.alone_with(path):
+            ids = await self._delete_list(path, may_hide=may_hide)
+        with trio.CancelScope(shield=True):
+            await self._delete_schemas(ids)
+
+    async def _delete_list(self, path: str, *, may_hide: bool) -> list[int]:
+        """The ids of all schemas that it had."""
+        while True:
+            known = await self._lists.known(path)
+            if known.store_version == ABSENT:
+                return []
+            try:
+                every = _every(known.versions)
+                await self._referrers.check_none(known.versions, every, but_in=path)
+            except NotAllowed:
+                if not may_hide:
+                    raise
+                await self._lists.change(path, _hidden)
+                return []
+            try:
+                with trio.CancelScope(shield=True):
+                    await self._metadata.delete(path, known.store_version)
+                return known.versions.ids
+            except (BadVersion, NotFound):
+                await self._lists.catch_up(path)
+            finally:
+                self._lists.drop(path)
 
     async def _delete_schemas(self, ids: Iterable[int]) -> None:
         for schema_id in ids:
@@ -423,19 +430,14 @@ class SchemaRegistry:
             if found is not None:
                 with suppress(BadVersion, NotFound):  # another broker deletes it, too
                     await self._metadata.delete(path, found.version)
-
-    @asynccontextmanager
-    async def _alone_with(self, path: str) -> AsyncIterator[None]:
-        """Change a list, one task at a time: hundreds of producers may attach at once."""
-        lock = self._locks.setdefault(path, trio.Lock())
-        try:
-            async with lock:
-                yield
-        finally:
-            if not lock.locked():
-                self._locks.pop(path, None)
+                with suppress(Corrupted):  # a note of what is not there counts for nothing
+                    schema = records.decode_schema(found.value).schema
+                    await self._referrers.take_back(schema, schema_id)
 
 
-def _checked(schema: TopicSchema) -> str:
-    verdicts.check_valid(schema)
-    return verdicts.identity_of(schema)
+def _every(versions: SchemaVersions) -> tuple[SchemaVersion, ...]:
+    return (*versions.versions, *versions.hidden_versions)
+
+
+def _hidden(versions: SchemaVersions) -> SchemaVersions | None:
+    return versions.deleted() if versions.versions else None

@@ -6,6 +6,7 @@ read. Messages are not looked at: a schema says how clients read them.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from enum import IntEnum
 from typing import Final
@@ -71,14 +72,54 @@ WITHOUT: Final = frozenset({SchemaKind.BYTES, SchemaKind.NONE})
 """Kinds that mean that there is no schema."""
 
 
+class SchemaReference(Struct, frozen=True, order=True):
+    """What a schema of serializers calls another one that it needs, and which one that is."""
+
+    name: str
+    """A type of Avro, what a `$ref` says, or the file of an `import`."""
+    subject: str
+    version: int
+    """Counted from 1, as serializers do."""
+
+
+class ImportedSchema(Struct, frozen=True):
+    """The definition that a reference leads to, under its name."""
+
+    name: str
+    definition: bytes
+
+
 class TopicSchema(Struct, frozen=True):
     """See the module's docstring."""
 
     kind: SchemaKind
     definition: bytes = b""
     properties: Mapping[str, str] = NO_PROPERTIES
+    references: tuple[SchemaReference, ...] = ()
+    """Of serializers only."""
+    imports: tuple[ImportedSchema, ...] = ()
+    """What these lead to, each behind what it needs itself (`references.py`). Not stored."""
 
     @property
     def size(self) -> int:
         """Its bytes in storage, but for what is not its author's."""
-        return len(self.definition) + len(msgspec.json.encode(self.properties))
+        size = len(self.definition) + len(msgspec.json.encode(self.properties))
+        return size + len(msgspec.json.encode(self.references)) if self.references else size
+
+    @property
+    def read_size(self) -> int:
+        """The bytes of all definitions that are read to understand it."""
+        return len(self.definition) + sum(len(each.definition) for each in self.imports)
+
+    @property
+    def digest(self) -> bytes:
+        """Of everything that decides what it is but its kind."""
+        found = hashlib.sha256(self.definition)
+        if self.references:
+            found.update(b"\n" + msgspec.json.encode(self.references))
+        return found.digest()
+
+    @property
+    def shown_kind(self) -> SchemaKind:
+        """What clients of topics are told that it is: they have no references."""
+        return SchemaKind.EXTERNAL if self.references else self.kind.shown

@@ -24,6 +24,8 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Final, TypeVar
 
+import msgspec
+
 from magnetar.core.kernel.errors import IncompatibleSchema
 from magnetar.core.policy.values import SchemaStrategy
 from magnetar.core.schema import key_value, protobuf_native
@@ -33,6 +35,7 @@ from magnetar.core.schema.definitions import shown
 from magnetar.core.schema.schema import (
     DEFINED_IN_AVRO,
     OF_SERIALIZERS,
+    PARSED,
     WITHOUT,
     SchemaKind,
     TopicSchema,
@@ -64,16 +67,31 @@ READ_BY_OLD: Final = frozenset(
 )
 
 
+def identity_of(schema: TopicSchema) -> str:
+    """What two schemas share if they are the same: then they are one version. The definition is
+    read once for this, and to tell whether it is one of its kind.
+    """
+    if schema.kind in OF_CLIENTS:
+        raise IncompatibleSchema(f"Schema {schema.kind.name} is a client-side schema type")
+    if schema.kind in DEFINED_IN_AVRO:
+        digest = identity.identity_of(_avro_value(schema))
+    elif schema.kind in OF_SERIALIZERS:
+        digest = hashlib.sha256(_of_serializers().one_form(schema)).digest()
+    else:
+        check_valid(schema)
+        form = key_value.written_form(schema) if schema.kind is SchemaKind.KEY_VALUE else ""
+        digest = hashlib.sha256(schema.definition + form.encode(errors="replace")).digest()
+    if schema.references:
+        said = msgspec.json.encode(sorted(schema.references))
+        digest = hashlib.sha256(digest + said).digest()
+    return f"{schema.kind.name}-{digest.hex()}"
+
+
 def check_valid(schema: TopicSchema) -> None:
     """Raise unless the definition is one of its kind."""
     kind, definition = schema.kind, schema.definition
-    if kind in OF_CLIENTS:
-        raise IncompatibleSchema(f"Schema {kind.name} is a client-side schema type")
-    if kind in DEFINED_IN_AVRO:
-        if parser.parse(definition).kind == "union" and kind is SchemaKind.AVRO:
-            raise IncompatibleSchema("Avro schema typed [UNION] is not supported")
-    elif kind in OF_SERIALIZERS:
-        _of_serializers().check_valid(schema)
+    if kind in PARSED or kind in OF_CLIENTS:
+        identity_of(schema)
     elif kind is SchemaKind.PROTOBUF_NATIVE:
         protobuf_native.root_message(definition)
     elif kind is SchemaKind.KEY_VALUE:
@@ -85,16 +103,18 @@ def check_valid(schema: TopicSchema) -> None:
         raise IncompatibleSchema(f"a schema of kind {kind.name} has no definition")
 
 
-def identity_of(schema: TopicSchema) -> str:
-    """What two schemas share if they are the same: then they are one version."""
-    if schema.kind in DEFINED_IN_AVRO:
-        digest = identity.identity_of(parser.parse(schema.definition))
-    elif schema.kind in OF_SERIALIZERS:
-        digest = hashlib.sha256(_of_serializers().one_form(schema)).digest()
-    else:
-        form = key_value.written_form(schema) if schema.kind is SchemaKind.KEY_VALUE else ""
-        digest = hashlib.sha256(schema.definition + form.encode(errors="replace")).digest()
-    return f"{schema.kind.name}-{digest.hex()}"
+def _avro_value(schema: TopicSchema) -> AvroNode:
+    """A schema of values in Avro. A union is one for serializers only, who name its branches by
+    references: the values of several types in one topic.
+    """
+    found = _avro(schema)
+    if found.kind == "union" and schema.kind is SchemaKind.AVRO and not schema.references:
+        raise IncompatibleSchema("Avro schema typed [UNION] is not supported")
+    return found
+
+
+def _avro(schema: TopicSchema) -> AvroNode:
+    return parser.parse(schema.definition, (each.definition for each in schema.imports))
 
 
 def check_follows(
@@ -123,7 +143,7 @@ def check_follows(
 
 def _is_written_alike(old: TopicSchema, new: TopicSchema) -> bool:
     """Whether two schemas of one kind are the same, letter by letter."""
-    if old.definition != new.definition:
+    if old.definition != new.definition or old.references != new.references:
         return False
     if new.kind is not SchemaKind.KEY_VALUE:
         return True
@@ -151,8 +171,7 @@ def _check(old: TopicSchema, new: TopicSchema, strategy: SchemaStrategy, judge: 
                 f"new message name: '{shown(names[1])}'."
             )
     elif new.kind in DEFINED_IN_AVRO:
-        before, after = parser.parse(old.definition), parser.parse(new.definition)
-        _check_both_ways(before, after, strategy, judge)
+        _check_both_ways(_avro(old), _avro(new), strategy, judge)
     elif new.kind in OF_SERIALIZERS:
         _check_both_ways(old, new, strategy, _of_serializers().incompatibility)
 

@@ -10,7 +10,7 @@ Limits: `TYPES_MAX` types, nested `DEPTH_MAX` deep. Invariant: any bytes give a 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from magnetar.core.kernel.errors import IncompatibleSchema
@@ -29,13 +29,17 @@ ORDERS: Final = ("ascending", "descending", "ignore")
 Json = Mapping[str, Any]
 
 
-def parse(definition: bytes, *, objects_as_types: bool = False) -> AvroNode:
-    """The schema that a definition is. With `objects_as_types`, the type of an object may be one
-    itself, `{"type": {"type": "int"}}`: Avro for Python takes that, Java's does not.
+def parse(
+    definition: bytes, imports: Iterable[bytes] = (), *, objects_as_types: bool = False
+) -> AvroNode:
+    """The schema that a definition is, which may name the types of those that it imports. With
+    `objects_as_types`, the type of an object may be one itself, `{"type": {"type": "int"}}`: Avro
+    for Python takes that, Java's does not.
     """
-    found = json_of(definition)
     reader = DefinitionReader(objects_as_types)
-    made = reader.type_of(found, "", DEPTH_MAX)
+    for each in imports:
+        reader.type_of(json_of(each), "", DEPTH_MAX)
+    made = reader.type_of(json_of(definition), "", DEPTH_MAX)
     reader.finish()
     return made
 

@@ -22,9 +22,7 @@ Invariant: a comparison ends within `Effort`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from fractions import Fraction
-from typing import Any
 
 from magnetar.core.kernel.errors import IncompatibleSchema
 from magnetar.core.patterns.patterns import BadPattern, compiled
@@ -78,28 +76,33 @@ class _SchemaComparison:
         return _simple(old, new, where)
 
     def _fits_a_part(self, old: JsonSchemaNode, new: JsonSchemaNode, where: str) -> bool:
-        """Whether one of the two is a combination, and what decides is in it: its only schema, or
-        any one of a new `anyOf` or `oneOf`.
+        """Whether one of the two is a combination, and what decides is in it: its only schema, any
+        one of an old `allOf`, or any one of a new `anyOf` or `oneOf`.
         """
         if (old.kind in COMBINED) is (new.kind in COMBINED):
             return False
         if old.kind in COMBINED:
-            return len(old.parts) == 1 and not self.of(old.parts[0], new, where)
+            decide = old.parts if old.kind == "all" or len(old.parts) == 1 else []
+            return any(not self.of(each, new, where) for each in decide)
         decide = new.parts if new.kind != "all" or len(new.parts) == 1 else []
         return any(not self.of(old, each, where) for each in decide)
 
     # -- combinations -------------------------------------------------------------------------
 
     def _combinations(self, old: JsonSchemaNode, new: JsonSchemaNode, where: str) -> str:
-        singles = len(old.parts) == 1, len(new.parts) == 1
-        may_become = {"any": True, "one": singles[0], "all": all(singles)}
+        was_one, is_one = len(old.parts) == 1, len(new.parts) == 1
+        may_become = {
+            "any": True,
+            "one": was_one or (is_one and old.kind == "all"),
+            "all": was_one and is_one,
+        }
         if old.kind != new.kind and not may_become[new.kind]:
             return f"{where}: {old.kind}Of became {new.kind}Of"
         before, after = _different(old.parts), _different(new.parts)
         if new.kind == "all" and len(before) < len(after):
             return f"{where}: allOf has more schemas"
-        if new.kind != "all" and len(before) > len(after):
-            return f"{where}: {new.kind}Of has fewer schemas"
+        if old.kind != "all" and len(before) > len(after):
+            return f"{where}: {old.kind}Of has lost schemas"
         fits = [
             [at for at, other in enumerate(after) if not self.of(one, other, where)]
             for one in before
@@ -123,6 +126,7 @@ class _SchemaComparison:
         return (
             self._dependencies(old, new, where)
             or self._additional(old, new, f"{where}: properties")
+            or self._unevaluated(old, new, f"{where}: properties")
             or _upper(old, new, "maxProperties", where)
             or _lower(old, new, "minProperties", where)
         )
@@ -158,9 +162,8 @@ class _SchemaComparison:
         return f"{at}: it was added, and could have been anything before"
 
     def _dependencies(self, old: JsonSchemaNode, new: JsonSchemaNode, where: str) -> str:
-        before, after = _dependent_names(old), _dependent_names(new)
-        for name, needed in after.items():
-            if not needed <= before.get(name, frozenset()):
+        for name, needed in new.needed.items():
+            if name not in old.needed or not needed <= old.needed[name]:
                 return f"{where}: property {shown(name)} depends on more"
         for name, schema in new.dependents.items():
             at = f"{where}/dependencies/{shown(name)}"
@@ -184,6 +187,21 @@ class _SchemaComparison:
         assert isinstance(after, JsonSchemaNode)
         return self.of(before, after, f"{where} that are not named")
 
+    def _unevaluated(self, old: JsonSchemaNode, new: JsonSchemaNode, where: str) -> str:
+        """Compare what no schema names; that it is not said is more than that it may be
+        anything.
+        """
+        before, after = old.unevaluated, new.unevaluated
+        if after is None:
+            return ""
+        if before is None:
+            return f"{where} that no schema names are limited"
+        if after.kind == "empty" or (before.kind == "false" != after.kind):
+            return ""
+        if after.kind == "false" != before.kind or before.kind == "empty":
+            return f"{where} that no schema names are limited"
+        return self.of(before, after, f"{where} that no schema names")
+
     # -- arrays -------------------------------------------------------------------------------
 
     def _arrays(self, old: JsonSchemaNode, new: JsonSchemaNode, where: str) -> str:
@@ -194,8 +212,11 @@ class _SchemaComparison:
         return (
             reason
             or self._additional(old, new, f"{where}: items")
+            or self._unevaluated(old, new, f"{where}: items")
             or _upper(old, new, "maxItems", where)
             or _lower(old, new, "minItems", where)
+            or _upper(old, new, "maxContains", where)
+            or _lower(old, new, "minContains", where)
             or _unique(old, new, where)
         )
 
@@ -205,9 +226,9 @@ class _SchemaComparison:
         if before is not None and after is not None:
             return self.of(before, after, at)
         if before is not None:
-            return self._dropped(before, new.additional, at)
+            return self._dropped(before, new.rest, at)
         assert after is not None
-        return self._added(old.additional, after, at)
+        return self._added(old.rest, after, at)
 
 
 # -- what needs no other schema ------------------------------------------------------------------
@@ -288,14 +309,6 @@ def _has_default(node: JsonSchemaNode) -> bool:
     return "default" in node.words
 
 
-def _dependent_names(node: JsonSchemaNode) -> Mapping[str, frozenset[str]]:
-    said: dict[str, Any] = {
-        **node.words.get("dependencies", {}),
-        **node.words.get("dependentRequired", {}),
-    }
-    return {name: frozenset(each) for name, each in said.items() if isinstance(each, list)}
-
-
 def _rest_for(node: JsonSchemaNode, name: str) -> JsonSchemaNode | bool:
     """What holds for a property that an object does not name: a schema, anything, or nothing; with
     patterns, nothing but what they match, as in that registry.
@@ -307,7 +320,7 @@ def _rest_for(node: JsonSchemaNode, name: str) -> JsonSchemaNode | bool:
         except BadPattern as error:
             text = f"the pattern {shown(pattern)} cannot be compared: {error}"
             raise IncompatibleSchema(text) from error
-    return node.additional if isinstance(node.additional, JsonSchemaNode) else node.is_open
+    return node.rest if isinstance(node.rest, JsonSchemaNode) else node.is_open
 
 
 def _named(node: JsonSchemaNode) -> str:
@@ -316,7 +329,7 @@ def _named(node: JsonSchemaNode) -> str:
 
 def _different(parts: list[JsonSchemaNode]) -> list[JsonSchemaNode]:
     """Those that are not written like one before."""
-    return list({(meant(each).kind, written(meant(each).words)): each for each in parts}.values())
+    return list({(each.kind, written(each.words)): each for each in parts}.values())
 
 
 def _matched(fits: list[list[int]]) -> int:

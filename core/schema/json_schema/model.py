@@ -37,8 +37,10 @@ class JsonSchemaNode:
         "inner",
         "kind",
         "members",
+        "needed",
         "parts",
         "patterns",
+        "unevaluated",
         "words",
     )
 
@@ -52,17 +54,29 @@ class JsonSchemaNode:
         """Properties of an object."""
         self.patterns: list[tuple[str, JsonSchemaNode]] = []
         """Properties by patterns of their names."""
+        self.needed: dict[str, frozenset[str]] = {}
+        """The properties that have to be there if there is one of that name."""
         self.dependents: dict[str, JsonSchemaNode] = {}
         """What holds if there is a property of that name."""
         self.additional: JsonSchemaNode | bool = True
         """Properties that are not named, or items beyond the first ones."""
+        self.unevaluated: JsonSchemaNode | None = None
+        """The same beyond what any schema beside this one names; none if it is not said."""
         self.inner: JsonSchemaNode | None = None
         """Of all items of an array; what `not` negates; what a reference refers to."""
 
     @property
+    def rest(self) -> JsonSchemaNode | bool:
+        """What holds for properties or items that are not named: a schema, anything, or nothing."""
+        if self.additional is not True or self.unevaluated is None:
+            return self.additional
+        as_bool = {"empty": True, "false": False}
+        return as_bool.get(self.unevaluated.kind, self.unevaluated)
+
+    @property
     def is_open(self) -> bool:
         """Whether whatever is not named may be anything."""
-        return self.additional is True and not self.patterns
+        return self.rest is True and not self.patterns
 
 
 def meant(node: JsonSchemaNode) -> JsonSchemaNode:

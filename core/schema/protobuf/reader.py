@@ -1,11 +1,11 @@
 """Reads a schema in protobuf's language (proto2 and proto3), as `protoc` would. Pure.
 
 The text becomes a file descriptor, and protobuf's own library resolves its names: so one that
-refers to a type that is not there is refused, as it is by `protoc`. Imports are those that protobuf
-brings along, such as that of timestamps; what another file defines is not known here.
+refers to a type that is not there is refused, as it is by `protoc`. Imports are the files that
+protobuf brings along, such as that of timestamps, and those that are given with the schema.
 
 Services, extensions and options say nothing of stored messages, and are passed over; groups and
-editions are refused.
+editions are refused, these as Confluent's registry does (8.5, by its parser, Wire 6.4).
 
 Limits: `DEPTH_MAX`, and the size that the registry allows. Invariant: any text gives a file, or
 `IncompatibleSchema` with a sentence for its author, in time that is linear in it.
@@ -14,7 +14,7 @@ Limits: `DEPTH_MAX`, and the size that the registry allows. Invariant: any text 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from google.protobuf import (
@@ -41,11 +41,13 @@ from google.protobuf.descriptor_pool import DescriptorPool
 
 from magnetar.core.kernel.errors import IncompatibleSchema
 from magnetar.core.schema.definitions import shown
+from magnetar.core.schema.schema import ImportedSchema
 
 DEPTH_MAX: Final = 32
 REASON_MAX: Final = 200
 """Letters of what the library says."""
 NAME: Final = "schema.proto"
+NO_EDITIONS: Final = "editions are not known here: proto2 and proto3 are"
 BROUGHT_ALONG: Final = {
     module.DESCRIPTOR.name: module.DESCRIPTOR
     for module in (
@@ -82,42 +84,71 @@ LABELS: Final = {
 class ProtobufFile:
     """A schema whose names are resolved."""
 
-    __slots__ = ("_pool", "file", "proto")
+    __slots__ = ("_added", "_pool", "file", "proto")
 
-    def __init__(self, proto: FileDescriptorProto) -> None:
-        pool = DescriptorPool()
+    def __init__(self, proto: FileDescriptorProto, imports: Iterable[ImportedSchema] = ()) -> None:
+        self._pool = DescriptorPool()
+        """Lives as long as what it has resolved."""
+        self._added: dict[str, str] = {}
+        """The files that are added, and their syntax."""
+        for each in imports:
+            if each.name not in BROUGHT_ALONG and each.name not in self._added:
+                self._add(_parsed(each.definition, each.name))
+        while proto.name in self._added:
+            proto.name = f"_{proto.name}"
+        self.proto = proto
+        self.file = self._add(proto)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether neither it nor what it imports has types."""
+        proto = self.proto
+        return not (proto.message_type or proto.enum_type or proto.dependency)
+
+    def is_proto2(self, name: str) -> bool:
+        """Whether that file is: one of those that belong to it."""
+        syntax = self._added.get(name)
+        return name == descriptor_pb2.DESCRIPTOR.name if syntax is None else syntax != "proto3"
+
+    def _add(self, proto: FileDescriptorProto) -> FileDescriptor:
         for name in proto.dependency:
-            _bring(pool, name)
+            if name not in self._added:
+                _bring(self._pool, name)
         try:
-            self.file: FileDescriptor = pool.AddSerializedFile(proto.SerializeToString())
+            found = self._pool.AddSerializedFile(proto.SerializeToString())
         except (TypeError, KeyError, ValueError) as error:
             why = str(error).partition("descriptor pool: ")[2] or str(error)
             raise IncompatibleSchema(f"the schema is not valid: {why[:REASON_MAX]}") from error
-        self._pool = pool
-        """Lives as long as what it has resolved."""
-        self.proto = proto
+        self._added[proto.name] = proto.syntax
+        return found
 
 
-def read(definition: bytes) -> ProtobufFile:
+def read(definition: bytes, imports: Iterable[ImportedSchema] = ()) -> ProtobufFile:
     """The file that a text is."""
+    return ProtobufFile(_parsed(definition, NAME), imports)
+
+
+def _parsed(definition: bytes, name: str) -> FileDescriptorProto:
     try:
         text = definition.decode()
     except UnicodeDecodeError as error:
         raise IncompatibleSchema("the schema is not UTF-8") from error
-    return ProtobufFile(_FileReader(text).file())
+    return _FileReader(text, name).file()
 
 
-def read_descriptor(data: bytes) -> ProtobufFile:
+def read_descriptor(data: bytes, imports: Iterable[ImportedSchema] = ()) -> ProtobufFile:
     """The file of a descriptor, as clients send it that have compiled classes only."""
     proto = FileDescriptorProto()
     try:
         proto.ParseFromString(data)
     except Exception as error:  # the library's own, of several names
         raise IncompatibleSchema("this is no descriptor of a file") from error
+    if proto.syntax == "editions":
+        raise IncompatibleSchema(NO_EDITIONS)
     if proto.syntax not in ("", "proto2", "proto3"):
         raise IncompatibleSchema(f"syntax {shown(proto.syntax)} is not known here")
     proto.name = NAME
-    return ProtobufFile(proto)
+    return ProtobufFile(proto, imports)
 
 
 def _bring(pool: DescriptorPool, name: str) -> None:
@@ -133,11 +164,11 @@ def _bring(pool: DescriptorPool, name: str) -> None:
 class _FileReader:
     """Reads one text from left to right."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, name: str) -> None:
         self._text = text
         self._at = 0
         self._kind = self._token = ""
-        self._file = FileDescriptorProto(name=NAME, syntax="proto2")
+        self._file = FileDescriptorProto(name=name, syntax="proto2")
         self._next()
 
     # -- tokens -------------------------------------------------------------------------------
@@ -215,6 +246,8 @@ class _FileReader:
                 continue
             if word == "syntax":
                 self._syntax()
+            elif word == "edition":
+                raise IncompatibleSchema(NO_EDITIONS)
             elif word == "package":
                 self._next()
                 self._file.package = self._word()

@@ -12,7 +12,9 @@ from magnetar.core.kernel.errors import BadVersion, IncompatibleSchema, NotFound
 from magnetar.core.kernel.names import NamespaceName, TopicName
 from magnetar.core.metadata.memory import MemoryMetadata
 from magnetar.core.policy.values import SchemaStrategy
-from magnetar.core.schema import records, registry
+from magnetar.core.schema import definitions, records, registry, serializer_kinds
+from magnetar.core.schema.avro import parser
+from magnetar.core.schema.protobuf import reader
 from magnetar.core.schema.registry import SchemaRegistry
 from magnetar.core.schema.schema import SchemaKind, TopicSchema
 from magnetar.core.schema.tests.test_verdicts import MORE, MORE_OR_0, ONE, X, avro
@@ -121,15 +123,24 @@ async def test_a_definition_is_read_once(
 ) -> None:
     """However many producers and serializers have it."""
     read = []
-    check_valid = registry.verdicts.check_valid
-    monkeypatch.setattr(
-        registry.verdicts, "check_valid", lambda one: (read.append(one), check_valid(one))
-    )
+    json_of, parsed = definitions.json_of, reader._parsed
+
+    def counted(text: bytes) -> Any:
+        read.append(text)
+        return json_of(text)
+
+    def counted_text(text: bytes, name: str) -> Any:
+        read.append(text)
+        return parsed(text, name)
+
+    for module in (parser, serializer_kinds):
+        monkeypatch.setattr(module, "json_of", counted)
+    monkeypatch.setattr(reader, "_parsed", counted_text)
     for _ in range(3):
         await schemas.check_valid(schema)
         assert await schemas.add(NAME, schema, FULL) == 0
         assert await schemas.find(NAME, schema) is not None
-    assert read == [schema]
+    assert read == [schema.definition]
 
 
 async def test_one_version_is_hidden_and_then_forgotten(metadata: MemoryMetadata) -> None:

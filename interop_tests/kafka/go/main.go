@@ -8,6 +8,7 @@ func main() {
 	registerFranz(families)
 	registerFranzGroups(families)
 	registerFranzTools(families)
+	registerFranzRegistry(families)
 	registerSarama(families)
 	registerSaramaGroups(families)
 	registerIdentity(families)

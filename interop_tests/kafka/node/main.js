@@ -340,4 +340,4 @@ families.taken = async (scene) => {
   return [before, after, await sent("2")];
 };
 
-play(families);
+play({ ...families, ...require("./registry.js").families });

@@ -6,12 +6,12 @@ import httpx
 import pulsar
 import pytest
 from confluent_kafka import Consumer, Producer
-from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
+from confluent_kafka.schema_registry import Schema, SchemaReference, SchemaRegistryClient
 from confluent_kafka.schema_registry.avro import AvroDeserializer, AvroSerializer
 from confluent_kafka.schema_registry.error import SchemaRegistryError
 from confluent_kafka.schema_registry.json_schema import JSONDeserializer, JSONSerializer
 from confluent_kafka.schema_registry.protobuf import ProtobufDeserializer, ProtobufSerializer
-from confluent_kafka.serialization import MessageField, SerializationContext
+from confluent_kafka.serialization import MessageField, SerializationContext, SerializationError
 from google.protobuf import timestamp_pb2
 from google.protobuf.descriptor_pb2 import FieldDescriptorProto, FileDescriptorProto
 from google.protobuf.descriptor_pool import DescriptorPool
@@ -118,11 +118,85 @@ def test_values_in_protobuf_cross(registry, topic):
     assert (refused.value.http_status_code, "field 1" in str(refused.value)) == (409, True)
 
 
-def class_of(file):
+def test_files_of_protobuf_that_import_others(registry, topic):
+    """The serializer registers them one by one, and refers to each."""
+    subject, context = f"{topic}-value", SerializationContext(topic, MessageField.VALUE)
+    colours = FileDescriptorProto(name=f"{topic}/colours.proto", package="shop", syntax="proto3")
+    colours.enum_type.add(name="Colour").value.add(name="WHITE", number=0)
+    colours.enum_type[0].value.add(name="RED", number=1)
+    bulbs = FileDescriptorProto(name=f"{topic}/bulbs.proto", package="shop", syntax="proto3")
+    bulbs.dependency.append(colours.name)
+    bulb = bulbs.message_type.add(name="Bulb")
+    enum = {"type": FieldDescriptorProto.TYPE_ENUM, "label": 1}
+    bulb.field.add(name="colour", number=1, type_name=".shop.Colour", **enum)
+    lamps = FileDescriptorProto(name=f"{topic}/lamps.proto", package="shop", syntax="proto3")
+    lamps.dependency.extend([bulbs.name, "google/protobuf/timestamp.proto"])
+    message = {"type": FieldDescriptorProto.TYPE_MESSAGE, "label": 1}
+    lamp = lamps.message_type.add(name="Lamp")
+    lamp.field.add(name="bulb", number=1, type_name=".shop.Bulb", **message)
+    lamp.field.add(name="since", number=2, type_name=".google.protobuf.Timestamp", **message)
+    kind = class_of(lamps, colours, bulbs)
+    serialize = ProtobufSerializer(kind, registry, {"use.deprecated.format": False})
+    written = serialize(kind(bulb={"colour": 1}), context)
+    options = {"use.deprecated.format": False}
+    for read in (
+        ProtobufDeserializer(kind, options),
+        ProtobufDeserializer(kind, options, schema_registry_client=registry),
+    ):
+        assert read(written, context).bulb.colour == 1
+    latest = registry.get_latest_version(subject)
+    assert [(one.name, one.version) for one in latest.schema.references] == [(bulbs.name, 1)]
+    needed = registry.get_version(bulbs.name, 1)
+    assert [one.subject for one in needed.schema.references] == [colours.name]
+    path = f"/subjects/{colours.name.replace('/', '%2F')}/versions/1/referencedby"
+    assert registry._rest_client.get(path) == [needed.schema_id]
+    with pytest.raises(SchemaRegistryError) as refused:
+        registry.delete_subject(bulbs.name)
+    assert (refused.value.http_status_code, refused.value.error_code) == (422, 42206)
+
+
+def test_types_of_avro_by_reference(registry, topic):
+    """Values of two types in one topic; each type is a subject of its own."""
+    context = SerializationContext(topic, MessageField.VALUE)
+    names = [f"{topic}.Lamp", f"{topic}.Chair"]
+    references = []
+    for name, field in zip(names, (WATTS, COLOUR), strict=True):
+        space, _, local = name.rpartition(".")
+        text = {"type": "record", "name": local, "namespace": f"n{space}", "fields": [field]}
+        registry.register_schema(name, Schema(json.dumps(text), "AVRO"))
+        references.append(SchemaReference(f"n{name}", name, 1))
+    either = Schema(json.dumps([f"n{name}" for name in names]), "AVRO", references)
+    serialize = AvroSerializer(registry, either, conf={"auto.register.schemas": True})
+    deserialize = AvroDeserializer(registry)
+    for value in ({"watts": 40}, {"colour": "red"}):
+        assert deserialize(serialize(value, context), context) == value
+    with pytest.raises(SchemaRegistryError) as refused:
+        registry.delete_version(names[0], 1)
+    assert refused.value.error_code == 42206
+
+
+def test_documents_of_json_schema_by_reference(registry, topic):
+    subject, context = f"{topic}-value", SerializationContext(topic, MessageField.VALUE)
+    part = {"type": "object", "properties": {"watts": {"type": "integer"}}}
+    registry.register_schema(f"{topic}-part", Schema(json.dumps(part), "JSON"))
+    whole = {"title": "Lamps", "type": "object", "properties": {"lamp": {"$ref": "part.json"}}}
+    reference = SchemaReference("part.json", f"{topic}-part", 1)
+    schema = Schema(json.dumps(whole), "JSON", [reference])
+    value = {"lamp": {"watts": 40}}
+    written = JSONSerializer(schema, registry)(value, context)
+    read = JSONDeserializer(None, schema_registry_client=registry)
+    assert read(written, context) == value
+    with pytest.raises(SerializationError):
+        JSONSerializer(schema, registry)({"lamp": {"watts": "40"}}, context)
+    assert registry.get_latest_version(subject).schema.references == [reference]
+
+
+def class_of(file, *imported):
     """The class of the only message of a file, as `protoc` would compile it."""
     pool = DescriptorPool()
     pool.AddSerializedFile(timestamp_pb2.DESCRIPTOR.serialized_pb)
-    pool.AddSerializedFile(file.SerializeToString())
+    for each in (*imported, file):
+        pool.AddSerializedFile(each.SerializeToString())
     (message,) = pool.FindFileByName(file.name).message_types_by_name.values()
     return GetMessageClass(message)
 
@@ -138,6 +212,27 @@ def test_a_pulsar_client_has_the_same_schema(server, registry, client, topic):
     assert (found.version, found.schema_id) == (1, schema_id)
     assert registry.lookup_schema(subject, Schema(lamp(), "AVRO")).schema_id == schema_id
     assert registry.get_schema(schema_id).schema_str == lamp()
+
+
+def test_a_pulsar_client_at_a_topic_whose_schema_refers_to_another(registry, client, topic):
+    """It produces and consumes bytes, or brings a schema that goes with what that one means."""
+    registry.register_schema(f"{topic}-part", Schema(lamp(), "AVRO"))
+    fields = [{"name": "lamp", "type": "shop.Lamp"}]
+    whole = {"type": "record", "name": "Room", "fields": fields}
+    reference = SchemaReference("shop.Lamp", f"{topic}-part", 1)
+    registry.register_schema(f"{topic}-value", Schema(json.dumps(whole), "AVRO", [reference]))
+    consumer = client.subscribe(topic, "s")
+    client.create_producer(topic).send(b"bytes")
+    assert consumer.receive(RECEIVE_SECONDS * 1_000).value() == b"bytes"
+    fields[0]["type"] = json.loads(lamp())
+    client.create_producer(topic, schema=avro_schema(whole))
+    fields[0]["type"] = "string"
+    with pytest.raises(pulsar.IncompatibleSchema):
+        client.create_producer(topic, schema=avro_schema(whole))
+
+
+def avro_schema(definition):
+    return pulsar.schema.AvroSchema(None, schema_definition=definition)
 
 
 def test_what_may_follow(registry, topic):

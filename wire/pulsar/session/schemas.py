@@ -75,7 +75,7 @@ class SchemaHandlers:
         version, stored = found
         shown = events.SchemaInfo(
             name_of(name),
-            max(stored.schema.kind.shown, SchemaKind.NONE),
+            max(stored.schema.shown_kind, SchemaKind.NONE),
             stored.schema.definition,
             stored.schema.properties,
         )

@@ -11,8 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from magnetar.core.kernel.errors import IncompatibleSchema
+from magnetar.core.schema.json_schema import reader
 from magnetar.core.schema.json_schema.model import JsonSchemaNode, meant
 from magnetar.core.schema.json_schema.reader import DEPTH_MAX, NODES_MAX, read
+from magnetar.core.schema.json_schema.tests.table import DRAFT_2020
+from magnetar.core.schema.schema import ImportedSchema
 
 
 def node(schema: Any) -> JsonSchemaNode:
@@ -69,7 +72,7 @@ def test_an_object() -> None:
     "schema",
     [
         {"items": [{"type": "string"}], "additionalItems": False},
-        {"prefixItems": [{"type": "string"}], "items": False},
+        {**DRAFT_2020, "prefixItems": [{"type": "string"}], "items": False},
     ],
 )
 def test_an_array_of_rows(schema: Any) -> None:
@@ -108,17 +111,18 @@ def test_references() -> None:
         ({"properties": {"a": 7}}, "no schema"),
         ({"required": "a"}, "list of names"),
         ({"required": [1]}, "list of names"),
-        ({"dependentRequired": {"a": "b"}}, "list of names"),
+        ({**DRAFT_2020, "dependentRequired": {"a": "b"}}, "list of names"),
+        ({**DRAFT_2020, "dependentRequired": {"a": True}}, "list of names"),
         ({"dependencies": {"a": [1]}}, "list of names"),
         ({"anyOf": []}, "list of schemas"),
-        ({"prefixItems": {}}, "list of schemas"),
+        ({**DRAFT_2020, "prefixItems": {}}, "list of schemas"),
         ({"enum": "a"}, "enum is a list"),
         ({"minLength": -1}, "at least 0"),
         ({"maxItems": 1.5}, "at least 0"),
         ({"maximum": "3"}, "no number"),
         ({"multipleOf": 0}, "no number"),
         ({"pattern": 7}, "pattern is a text"),
-        ({"$ref": "other.json"}, "another document"),
+        ({"$ref": "other.json"}, "document that is not known"),
         ({"$ref": "#/$defs/a"}, "refers to nothing"),
         ({"$ref": "#"}, "each other"),
         ({"properties": {"a": {"$ref": "#/properties/a"}}}, "each other"),
@@ -179,3 +183,65 @@ def test_anything_is_a_schema_or_is_refused(schema: Any) -> None:
 def test_any_bytes(definition: bytes) -> None:
     with suppress(IncompatibleSchema):
         read(definition)
+
+
+@pytest.mark.parametrize(
+    ("own", "name", "reference"),
+    [
+        ("", "n.json", "n.json"),
+        ("", "n.json", "n.json#/$defs/Text"),
+        ("https://example.org/a/all.json", "n.json", "n.json"),
+        ("https://example.org/a/all.json", "n.json", "https://example.org/a/n.json"),
+        ("https://example.org/a/all.json", "https://example.org/b/n.json", "../b/n.json"),
+        ("", "n.json", "https://example.org/by-its-id.json"),
+    ],
+)
+def test_references_to_other_documents(own: str, name: str, reference: str) -> None:
+    """By name, by id, and relative to the id of the document."""
+    other = {
+        "$id": "https://example.org/by-its-id.json",
+        "type": "string",
+        "$defs": {"Text": {"type": "string"}},
+    }
+    imports = [ImportedSchema(name, json.dumps(other).encode())]
+    document = {"properties": {"x": {"$ref": reference}}, **({"$id": own} if own else {})}
+    found = read(json.dumps(document).encode(), imports)
+    assert meant(found.members["x"]).kind == "string"
+
+
+def test_documents_that_refer_to_each_other() -> None:
+    """A pointer without a document leads into the one that says it."""
+    line = {"$defs": {"N": {"type": "number"}}, "items": {"$ref": "#/$defs/N"}}
+    order = {"properties": {"lines": {"$ref": "line.json"}, "all": {"$ref": "#"}}}
+    imports = [
+        ImportedSchema(f"{name}.json", json.dumps(each).encode())
+        for name, each in (("line", line), ("order", order))
+    ]
+    found = meant(read(b'{"$ref": "order.json"}', imports))
+    lines = meant(found.members["lines"])
+    assert lines.inner is not None
+    assert meant(lines.inner).kind == "number"
+    assert meant(found.members["all"]) is found
+
+
+@pytest.mark.parametrize(
+    ("reference", "why"),
+    [
+        ("other.json", "not known"),
+        ("n.json#/$defs/None", "to nothing"),
+        ("n.json#by-name", "a name of its own"),
+        ("http://[", "cannot be a reference"),
+    ],
+)
+def test_references_that_lead_nowhere(reference: str, why: str) -> None:
+    schema = {"$id": "https://example.org/all.json", "$ref": reference}
+    with pytest.raises(IncompatibleSchema, match=why):
+        read(json.dumps(schema).encode(), [ImportedSchema("n.json", b"{}")])
+
+
+def test_what_it_imports_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reader, "NODES_MAX", 2)
+    with pytest.raises(IncompatibleSchema, match="2 schemas"):
+        read(b'{"$ref": "n.json"}', [ImportedSchema("n.json", b'{"items": {"type": "string"}}')])
+    with pytest.raises(IncompatibleSchema, match="no JSON"):
+        read(b'{"$ref": "n.json"}', [ImportedSchema("n.json", b"{")])

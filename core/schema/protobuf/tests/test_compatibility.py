@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from magnetar.core.schema.protobuf.compatibility import incompatibility
+from magnetar.core.schema.protobuf.reader import read
+from magnetar.core.schema.protobuf.tests.table import SCHEMAS, imports_of
 from magnetar.core.schema.protobuf.tests.test_reader import of
 
 NEW_READS_OLD = [
@@ -31,13 +35,14 @@ NEW_READS_OLD = [
      .replace("bytes_not", "string").replace("int32", "int64")),
     ("message M { map<string, int32> a = 1; }", "message M {}"),
     ("message M { M a = 1; }", "message M { repeated M a = 1; }"),
+    ("message M { int32 a = 1; }", "message M { repeated int32 a = 1; }"),  # no label before
 ]  # fmt: skip
 NEW_DOES_NOT = [
     ("message M {}", ""),
     ("message M { message N {} }", "message M {}"),
     ("message M { string a = 1; }", "message M { int32 a = 1; }"),
     ("message M { int32 a = 1; }", "message M { sint32 a = 1; }"),
-    ("message M { int32 a = 1; }", "message M { repeated int32 a = 1; }"),
+    ("message M { optional int32 a = 1; }", "message M { repeated int32 a = 1; }"),
     ("message M { float a = 1; }", "message M { double a = 1; }"),
     ("message M { fixed32 a = 1; }", "message M { fixed64 a = 1; }"),
     ("message M { N a = 1; } message N {} message O {}",
@@ -91,3 +96,18 @@ def test_names_within_the_package_are_compared() -> None:
 def test_a_reason_says_where() -> None:
     reason = incompatibility(of("message M { bool a = 7; }"), of("message M { string a = 7; }"))
     assert reason == "M: field 7: int32 became string"
+
+
+def test_the_verdicts_of_confluents_library() -> None:
+    """On every pair of the table."""
+    rows = Path(__file__).with_name("verdicts.txt").read_text().split()
+    files = [read(text.encode(), imports_of(imports)) for text, imports in SCHEMAS]
+    ours = [["n" if incompatibility(a, b) else "y" for b in files] for a in files]
+    others = [
+        (SCHEMAS[at], SCHEMAS[to], theirs)
+        for at, row in enumerate(rows)
+        for to, theirs in enumerate(row)
+        if theirs != ours[at][to]
+    ]
+    assert others == []
+    assert len(rows) == len(SCHEMAS)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from google.protobuf import descriptor_pb2, struct_pb2
+from google.protobuf.descriptor_pb2 import FileDescriptorProto
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,11 +15,14 @@ from magnetar.core.kernel.errors import IncompatibleSchema
 from magnetar.core.schema.protobuf.reader import (
     BROUGHT_ALONG,
     DEPTH_MAX,
+    NAME,
     ProtobufFile,
     entry_name,
     read,
     read_descriptor,
 )
+from magnetar.core.schema.protobuf.writer import message_of, written
+from magnetar.core.schema.schema import ImportedSchema
 from magnetar.wire.pulsar import commands_pb2
 
 P3 = 'syntax = "proto3";'
@@ -193,3 +197,55 @@ def test_anything(what: str | bytes) -> None:
     if isinstance(what, bytes):
         with suppress(IncompatibleSchema):
             read_descriptor(what)
+
+
+P = b'syntax = "proto3"; package p; message P { int32 a = 1; }'
+NEEDS_P = b'syntax = "proto3"; import "p.proto"; message M { p.P p = 1; }'
+
+
+def test_imports() -> None:
+    """Files that are given with the schema, and those that protobuf brings along."""
+    stamped = b'import "google/protobuf/timestamp.proto"; import "p.proto"; message Q {}'
+    imports = [
+        ImportedSchema("p.proto", P),
+        ImportedSchema("q.proto", stamped),
+        ImportedSchema("p.proto", b"what has a name again is passed over"),
+        ImportedSchema("google/protobuf/timestamp.proto", b"so is what protobuf has itself"),
+    ]
+    found = read(NEEDS_P, imports)
+    (message,) = found.file.message_types_by_name.values()
+    assert message_of(message.fields_by_name["p"]).full_name == "p.P"
+    assert read(P.replace(b"p;", b"o;"), [ImportedSchema(NAME, P)]).proto.name != NAME
+
+
+@pytest.mark.parametrize(
+    ("imports", "why"),
+    [
+        ([], "not known here"),
+        ([("q.proto", P)], "not known here"),
+        ([("p.proto", b"message {")], "line 1"),
+        ([("p.proto", b"\xff")], "UTF-8"),
+        ([("p.proto", P), ("q.proto", P)], "not valid"),
+        ([("p.proto", NEEDS_P)], "not known here"),
+    ],
+)
+def test_imports_that_are_none(imports: list[tuple[str, bytes]], why: str) -> None:
+    with pytest.raises(IncompatibleSchema, match=why):
+        read(NEEDS_P, [ImportedSchema(*each) for each in imports])
+
+
+def test_a_descriptor_with_imports() -> None:
+    proto = FileDescriptorProto()
+    read(NEEDS_P, [ImportedSchema("p.proto", P)]).file.CopyToProto(proto)
+    found = read_descriptor(proto.SerializeToString(), [ImportedSchema("p.proto", P)])
+    assert written(found) == written(read(NEEDS_P, [ImportedSchema("p.proto", P)]))
+    assert 'import "p.proto";' in written(found)
+
+
+def test_editions_are_refused_by_name() -> None:
+    with pytest.raises(IncompatibleSchema, match="editions are not known"):
+        read(b'edition = "2023"; message M { int32 a = 1; }')
+    proto = FileDescriptorProto(name=NAME, syntax="editions", edition="EDITION_2023")
+    proto.message_type.add(name="M")
+    with pytest.raises(IncompatibleSchema, match="editions are not known"):
+        read_descriptor(proto.SerializeToString())

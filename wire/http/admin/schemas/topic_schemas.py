@@ -65,7 +65,7 @@ def shown(version: int, stored: StoredSchema) -> Answer:
         data = schema.definition.decode(errors="replace")
     return {
         "version": version,
-        "type": schema.kind.shown.name,
+        "type": schema.shown_kind.name,
         "timestamp": stored.created_ms,
         "data": data,
         "properties": dict(schema.properties),
@@ -156,7 +156,7 @@ async def delete(request: AdminRequest) -> Answer:
     """Hide all versions; with `force`, delete them, so that numbers begin again."""
     if request.flag("force"):
         versions = await request.broker.schemas.versions(request.topic)
-        await request.broker.schemas.forget(request.topic)
+        await request.broker.schemas.forget_unreferred(request.topic)
         return {"version": versions.next_version - 1}
     hidden = await request.broker.schemas.hide(request.topic)
     return {"version": NO_VERSION if hidden is None else hidden}
