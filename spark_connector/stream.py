@@ -109,12 +109,14 @@ class MicroBatches:
         """The end of the next batch, and the plans that it was found with: its tasks are made of
         them a moment later, and the server is asked once for both.
         """
+        self._newest: Plans | None = None
+        """What the server said last."""
 
     def latest(self, start: Offset, *, limited: bool) -> Offset:
         """Where the next batch ends; `start` if there is nothing to read."""
         begun = decoded(start)
         try:
-            plans = self._planner.plans(begun.places)
+            plans = self._newest = self._planner.plans(begun.places)
             places = self._places(begun, plans)
             self._hold(places)
             ends = self._ends(places, plans)
@@ -159,14 +161,15 @@ class MicroBatches:
             self._planner.service.follow(self._options.subscription, places)
 
     def newest(self) -> Offset | None:
-        """Where everything ends now, for Spark's progress; None if nobody says."""
+        """Where everything ends, for Spark's progress, which asks right after `latest`: as the
+        server has said last. None if it has never said.
+        """
         try:
-            plans = self._planner.plans()
+            plans = self._planner.plans() if self._newest is None else self._newest
         except (ServiceError, OptionError):
             return None
-        return StreamOffset(
-            VERSION, {t: self._options.end_of(plan) for t, plan in plans.items()}
-        ).encoded()
+        ends = {topic: self._options.end_of(plan) for topic, plan in plans.items()}
+        return StreamOffset(VERSION, ends).encoded()
 
     def stop_where_it_ends_now(self) -> None:
         """Trigger.AvailableNow: read what is there, and no more."""

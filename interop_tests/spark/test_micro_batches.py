@@ -156,6 +156,7 @@ def test_the_server_is_asked_once_where_a_batch_is(lending, send, topic, monkeyp
     query = Query(lending, topic=topic, startingOffsets="earliest")
     end = query.planned()
     assert query.rows(end) == [b"a", b"b"]
+    assert query.batches.newest() == {"pos": end["pos"], "v": 1}
     assert len(asked) == 1
     assert query.rows(end) == [b"a", b"b"], "planned again, with what the server knows by then"
     assert len(asked) == 2
