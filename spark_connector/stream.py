@@ -49,6 +49,10 @@ VERSION: Final = 1
 Offset = dict[str, Any]
 """As Spark stores it."""
 FRESH: Final[Offset] = {"v": VERSION}
+NOT_READ: Final = (
+    "is in the checkpoint, and not among the topics of this query: it was left out of them, or the "
+    "checkpoint is that of another query"
+)
 
 
 class StreamOffset(Struct, frozen=True, forbid_unknown_fields=True):
@@ -211,7 +215,8 @@ class MicroBatches:
     def _check(self, topic: str, place: Place, plan: ReadingPlan | None) -> Place:
         """The same place, or the first that is left if messages have been deleted unread."""
         if plan is None:
-            self._lose(f"{topic} has been deleted")
+            is_read = self._planner.reads(TopicName.parse(topic))
+            self._lose(f"{topic} {'has been deleted' if is_read else NOT_READ}")
             return place
         if 0 <= place.index < plan.first.index:
             self._lose(offsets.lost(topic, f"offset {place.index}", plan))
