@@ -1,4 +1,5 @@
-"""Spark's side: the format `magnetar`, its schema, and its readers. Its writers are in `sink.py`.
+"""Spark's side: the format `magnetar`, its schema, and its readers. Its writers are in `sink.py`,
+and how a batch goes to Spark without a task is in `reading/rows_with_plan.py`.
 
 Spark pickles the reader and its partitions into the workers that read. Nothing is imported here
 that a session without this format would pay for.
@@ -55,7 +56,9 @@ class MagnetarSource(DataSource):
         return FilteredReader(chosen) if chosen.pushdown else MagnetarReader(chosen)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
-        return MagnetarStreamReader(self._options(schema, stream=True))
+        from magnetar.spark_connector.reading.rows_with_plan import PlanningReader
+
+        return PlanningReader(self._options(schema, stream=True), schema)
 
     def _options(self, schema: StructType, *, stream: bool) -> options.SourceOptions:
         from magnetar.spark_connector.schema import with_schema
@@ -168,7 +171,11 @@ class MagnetarStreamReader(Tasks, DataSourceStreamReader, SupportsTriggerAvailab
         self._batches.stop_where_it_ends_now()
 
     def partitions(self, start: Offset, end: Offset) -> list[InputPartition]:
-        return [TaskPartition(task) for task in self._batches.tasks(start, end, _parallelism())]
+        return [TaskPartition(task) for task in self.tasks(start, end)]
+
+    def tasks(self, start: Offset, end: Offset) -> list[Task]:
+        """What the partitions of a batch read."""
+        return self._batches.tasks(start, end, _parallelism())
 
     def commit(self, end: Offset) -> None:
         self._batches.done(end)

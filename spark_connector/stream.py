@@ -49,6 +49,10 @@ VERSION: Final = 1
 Offset = dict[str, Any]
 """As Spark stores it."""
 FRESH: Final[Offset] = {"v": VERSION}
+NOT_READ: Final = (
+    "is in the checkpoint, and not among the topics of this query: it was left out of them, or the "
+    "checkpoint is that of another query"
+)
 
 
 class StreamOffset(Struct, frozen=True, forbid_unknown_fields=True):
@@ -109,12 +113,14 @@ class MicroBatches:
         """The end of the next batch, and the plans that it was found with: its tasks are made of
         them a moment later, and the server is asked once for both.
         """
+        self._newest: Plans | None = None
+        """What the server said last."""
 
     def latest(self, start: Offset, *, limited: bool) -> Offset:
         """Where the next batch ends; `start` if there is nothing to read."""
         begun = decoded(start)
         try:
-            plans = self._planner.plans(begun.places)
+            plans = self._newest = self._planner.plans(begun.places)
             places = self._places(begun, plans)
             self._hold(places)
             ends = self._ends(places, plans)
@@ -159,14 +165,15 @@ class MicroBatches:
             self._planner.service.follow(self._options.subscription, places)
 
     def newest(self) -> Offset | None:
-        """Where everything ends now, for Spark's progress; None if nobody says."""
+        """Where everything ends, for Spark's progress, which asks right after `latest`: as the
+        server has said last. None if it has never said.
+        """
         try:
-            plans = self._planner.plans()
+            plans = self._planner.plans() if self._newest is None else self._newest
         except (ServiceError, OptionError):
             return None
-        return StreamOffset(
-            VERSION, {t: self._options.end_of(plan) for t, plan in plans.items()}
-        ).encoded()
+        ends = {topic: self._options.end_of(plan) for topic, plan in plans.items()}
+        return StreamOffset(VERSION, ends).encoded()
 
     def stop_where_it_ends_now(self) -> None:
         """Trigger.AvailableNow: read what is there, and no more."""
@@ -208,7 +215,8 @@ class MicroBatches:
     def _check(self, topic: str, place: Place, plan: ReadingPlan | None) -> Place:
         """The same place, or the first that is left if messages have been deleted unread."""
         if plan is None:
-            self._lose(f"{topic} has been deleted")
+            is_read = self._planner.reads(TopicName.parse(topic))
+            self._lose(f"{topic} {'has been deleted' if is_read else NOT_READ}")
             return place
         if 0 <= place.index < plan.first.index:
             self._lose(offsets.lost(topic, f"offset {place.index}", plan))

@@ -35,4 +35,4 @@ def test_batches_and_streams(lending, connect, topic, tmp_path, master) -> None:
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    assert done.stdout.split() == [str(MESSAGES)] * 3
+    assert done.stdout.split() == [str(MESSAGES)] * 4

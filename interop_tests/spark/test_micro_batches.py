@@ -156,6 +156,7 @@ def test_the_server_is_asked_once_where_a_batch_is(lending, send, topic, monkeyp
     query = Query(lending, topic=topic, startingOffsets="earliest")
     end = query.planned()
     assert query.rows(end) == [b"a", b"b"]
+    assert query.batches.newest() == {"pos": end["pos"], "v": 1}
     assert len(asked) == 1
     assert query.rows(end) == [b"a", b"b"], "planned again, with what the server knows by then"
     assert len(asked) == 2
@@ -362,6 +363,46 @@ def test_a_drain_does_not_end_while_nobody_answers(lending, send, topic) -> None
 def test_a_topic_that_never_was_is_a_mistake(lending, topic) -> None:
     with pytest.raises(OptionError, match=f"there is no topic persistent://public/default/{topic}"):
         Query(lending, topic=topic).planned()
+
+
+@pytest.mark.parametrize("option", ["topics", "topicsPattern"])
+def test_a_checkpoint_of_another_topic(lending, send, topics, option) -> None:
+    before, now = topics(), topics()
+    send(before, "before")
+    send(now, "now")
+    query = Query(lending, topic=before, startingOffsets="earliest")
+    query.batch()
+    del query.given["topic"]
+    query.given[option] = now
+    with pytest.raises(
+        DataLossError, match=f"default/{before} is in the checkpoint, and not among"
+    ):
+        query.restart().planned()
+    query.given["failOnDataLoss"] = "false"
+    assert query.restart().batch() == [b"now"], "as new topics are read, from their beginning"
+
+
+@pytest.mark.parametrize("ends", ["trimmed", "deleted"])
+def test_a_drain_ends_though_what_it_was_to_read_is_gone(lending, send, topic, ends) -> None:
+    """With live writes, too."""
+    query = Query(
+        lending,
+        topic=topic,
+        startingOffsets="earliest",
+        maxRowsPerTrigger="2",
+        failOnDataLoss="false",
+    )
+    send(topic, *numbers(6))
+    query.batches.stop_where_it_ends_now()
+    assert query.batch() == encoded(numbers(2))
+    admin = f"{lending.http_url}/admin/v2/persistent/public/default/{topic}"
+    if ends == "trimmed":
+        lending.restart()  # which begins another ledger with the next message
+        send(topic, "later")
+        assert httpx.post(f"{admin}/trim").status_code == 204
+    else:
+        assert httpx.delete(f"{admin}?force=true").status_code == 204
+    assert query.everything() == []
 
 
 def test_a_checkpoint_of_something_else(lending, send, topic) -> None:

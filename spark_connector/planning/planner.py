@@ -50,11 +50,22 @@ class Planner:
 
     def _matching(self) -> Sequence[str]:
         """The topics of a namespace that match the pattern."""
-        namespace, _, pattern = self.options.topics_pattern.rpartition("/")
-        name = NamespaceName.parse(namespace)
+        namespace, pattern = self._pattern()
         wanted = re.compile(pattern)
-        topics = map(TopicName.parse, self.service.topics_of(str(name)))
+        topics = map(TopicName.parse, self.service.topics_of(str(namespace)))
         return [one.full for one in topics if wanted.fullmatch(one.base.local)]
+
+    def _pattern(self) -> tuple[NamespaceName, str]:
+        namespace, _, pattern = self.options.topics_pattern.rpartition("/")
+        return NamespaceName.parse(namespace), pattern
+
+    def reads(self, log: TopicName) -> bool:
+        """Whether the query reads a topic or partition, if there is one."""
+        if self.options.topics:
+            names = {TopicName.parse(topic).full for topic in self.options.topics}
+            return not names.isdisjoint((log.full, log.base.full))
+        namespace, pattern = self._pattern()
+        return log.namespace == namespace and bool(re.fullmatch(pattern, log.base.local))
 
     def bounds(self, plans: Plans, option: BoundOption, *, end: bool) -> Places:
         """Where to begin, or to end, in each log."""
