@@ -25,7 +25,7 @@ from magnetar.core.schema.schema import SchemaReference, TopicSchema
 from magnetar.core.schema.subjects import named
 
 REFERRERS_MAX: Final = 10_000
-"""So many take 80 KB of the list."""
+"""So many take 110 KB of the list."""
 REGISTERING_MS_MAX: Final = 60_000
 """What a registration takes at most from its record to its list."""
 

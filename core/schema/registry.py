@@ -263,7 +263,7 @@ class SchemaRegistry:
         if found is not None:
             return found.version
         path = records.path_of(name)
-        stored = StoredSchema(schema, path, user, self._clock.wall_ms())
+        stored = StoredSchema(schema, path, user, 0)
         async with self._lists.alone_with(path):
             for _ in range(ATTEMPTS_MAX):
                 known = await self._lists.known(path)
@@ -286,6 +286,7 @@ class SchemaRegistry:
         self, path: str, known: KnownVersions, identity: str, stored: StoredSchema
     ) -> bool:
         """Store a schema as the next version; False if another broker was faster."""
+        stored = replace(stored, created_ms=self._clock.wall_ms())
         with trio.CancelScope(shield=True):
             schema_id = 1 + await self._metadata.next(records.IDS)
             data = records.encode_schema(stored)
@@ -297,6 +298,7 @@ class SchemaRegistry:
                 await self._lists.write(path, longer, known.store_version)
             except (BadVersion, IncompatibleSchema) as error:
                 await self._metadata.delete(records.path_of_id(schema_id), record_version)
+                self._schemas.drop(schema_id)  # whoever read its note may have read it
                 await self._referrers.take_back(stored.schema, schema_id)
                 if isinstance(error, IncompatibleSchema):
                     raise

@@ -13,7 +13,7 @@ readers are to get more properties says `additionalProperties: false`, or what o
     anyOf, oneOf          each old schema has a new one of its own that it is compatible with
     allOf                 each new schema has an old one of its own
 
-Schemas that refer to themselves are compatible where they meet again. Patterns of properties are
+Patterns of properties are
 matched in linear time (`core/patterns`); a comparison that needs one which is not understood there
 is refused.
 
@@ -22,6 +22,7 @@ Invariant: a comparison ends within `Effort`.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from fractions import Fraction
 
 from magnetar.core.kernel.errors import IncompatibleSchema
@@ -29,18 +30,39 @@ from magnetar.core.patterns.patterns import BadPattern, compiled
 from magnetar.core.schema.definitions import Effort, shown
 from magnetar.core.schema.json_schema.model import COMBINED, JsonSchemaNode, meant, written
 
+Pair = tuple[int, int]
+"""An old schema and a new one, by their identities: both documents live as long."""
+
 
 def incompatibility(old: JsonSchemaNode, new: JsonSchemaNode) -> str:
-    """Why something that is valid by the old schema may not be by the new one, or nothing."""
-    return _SchemaComparison().of(old, new, "#")
+    """Why something that is valid by the old schema may not be by the new one, or nothing.
+
+    A pair of schemas that is met again while it is compared counts as compatible. What was found by
+    that may be wrong once the pair turns out not to be, so it is all done again with what is known
+    then, until nothing new is.
+    """
+    effort = Effort()
+    refused: dict[Pair, str] = {}
+    while True:
+        comparison = _SchemaComparison(effort, refused)
+        reason = comparison.of(old, new, "#")
+        known = len(refused)
+        refused = {pair: why for pair, why in comparison.found.items() if why}
+        if reason or not comparison.has_assumed or len(refused) == known:
+            return reason
 
 
 class _SchemaComparison:
     """One comparison of two documents. Its methods return a reason, or nothing."""
 
-    def __init__(self) -> None:
-        self._effort = Effort()
-        self._under_way: set[tuple[int, int]] = set()
+    def __init__(self, effort: Effort, refused: Mapping[Pair, str]) -> None:
+        self.found: dict[Pair, str] = {}
+        self.has_assumed = False
+        """Whether a pair was met again while it was compared."""
+        self._effort = effort
+        self._refused = refused
+        """What an earlier comparison has found, of pairs that are met again."""
+        self._under_way: set[Pair] = set()
 
     def of(self, old: JsonSchemaNode | None, new: JsonSchemaNode | None, where: str) -> str:
         if new is None:
@@ -49,14 +71,19 @@ class _SchemaComparison:
             return f"{where}: a schema was added"
         old, new = meant(old), meant(new)
         pair = id(old), id(new)
-        if pair in self._under_way:
-            return ""
         with self._effort:
+            known = self.found.get(pair)
+            if known is not None:
+                return known
+            if pair in self._under_way:
+                self.has_assumed = True
+                return self._refused.get(pair, "")
             self._under_way.add(pair)
             try:
-                return self._of(old, new, where)
+                reason = self.found[pair] = self._of(old, new, where)
             finally:
                 self._under_way.discard(pair)
+            return reason
 
     def _of(self, old: JsonSchemaNode, new: JsonSchemaNode, where: str) -> str:
         if self._fits_a_part(old, new, where):

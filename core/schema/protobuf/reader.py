@@ -2,7 +2,8 @@
 
 The text becomes a file descriptor, and protobuf's own library resolves its names: so one that
 refers to a type that is not there is refused, as it is by `protoc`. Imports are the files that
-protobuf brings along, such as that of timestamps, and those that are given with the schema.
+protobuf and serializers bring along, such as that of timestamps, and those that are given with the
+schema.
 
 Services, extensions and options say nothing of stored messages, and are passed over; groups and
 editions are refused, these as Confluent's registry does (8.5, by its parser, Wire 6.4).
@@ -41,6 +42,7 @@ from google.protobuf.descriptor_pool import DescriptorPool
 
 from magnetar.core.kernel.errors import IncompatibleSchema
 from magnetar.core.schema.definitions import shown
+from magnetar.core.schema.protobuf import known_files
 from magnetar.core.schema.schema import ImportedSchema
 
 DEPTH_MAX: Final = 32
@@ -84,15 +86,17 @@ LABELS: Final = {
 class ProtobufFile:
     """A schema whose names are resolved."""
 
-    __slots__ = ("_added", "_pool", "file", "proto")
+    __slots__ = ("_added", "_brought", "_pool", "file", "proto")
 
     def __init__(self, proto: FileDescriptorProto, imports: Iterable[ImportedSchema] = ()) -> None:
         self._pool = DescriptorPool()
         """Lives as long as what it has resolved."""
         self._added: dict[str, str] = {}
         """The files that are added, and their syntax."""
+        self._brought: set[str] = set()
         for each in imports:
-            if each.name not in BROUGHT_ALONG and each.name not in self._added:
+            known = each.name in BROUGHT_ALONG or each.name in known_files.DECLARATIONS
+            if not known and each.name not in self._added:
                 self._add(_parsed(each.definition, each.name))
         while proto.name in self._added:
             proto.name = f"_{proto.name}"
@@ -110,10 +114,28 @@ class ProtobufFile:
         syntax = self._added.get(name)
         return name == descriptor_pb2.DESCRIPTOR.name if syntax is None else syntax != "proto3"
 
+    def _bring(self, name: str) -> None:
+        """Add a file that protobuf or serializers bring along, and what that imports."""
+        if name in self._brought:
+            return
+        self._brought.add(name)
+        found = BROUGHT_ALONG.get(name)
+        text = "" if found is not None else known_files.text_of(name)
+        if found is not None:
+            needed, data = [each.name for each in found.dependencies], found.serialized_pb
+        elif text:
+            known = _FileReader(text, name).file()
+            needed, data = list(known.dependency), known.SerializeToString()
+        else:
+            raise IncompatibleSchema(f"{shown(name)} is another schema, which is not known here")
+        for each in needed:
+            self._bring(each)
+        self._pool.AddSerializedFile(data)
+
     def _add(self, proto: FileDescriptorProto) -> FileDescriptor:
         for name in proto.dependency:
             if name not in self._added:
-                _bring(self._pool, name)
+                self._bring(name)
         try:
             found = self._pool.AddSerializedFile(proto.SerializeToString())
         except (TypeError, KeyError, ValueError) as error:
@@ -149,16 +171,6 @@ def read_descriptor(data: bytes, imports: Iterable[ImportedSchema] = ()) -> Prot
         raise IncompatibleSchema(f"syntax {shown(proto.syntax)} is not known here")
     proto.name = NAME
     return ProtobufFile(proto, imports)
-
-
-def _bring(pool: DescriptorPool, name: str) -> None:
-    """Add a file that protobuf brings along, and what that imports."""
-    found = BROUGHT_ALONG.get(name)
-    if found is None:
-        raise IncompatibleSchema(f"{shown(name)} is another schema, which is not known here")
-    for each in found.dependencies:
-        _bring(pool, each.name)
-    pool.AddSerializedFile(found.serialized_pb)
 
 
 class _FileReader:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from magnetar.core.kernel.errors import Corrupted
 from magnetar.core.kernel.names import TopicName
 from magnetar.core.schema import records
 from magnetar.core.schema.records import Named, SchemaVersions, StoredSchema, Subject
+from magnetar.core.schema.referrers import REFERRERS_MAX
 from magnetar.core.schema.registry import VERSIONS_MAX
 from magnetar.core.schema.schema import SchemaKind, TopicSchema
 
@@ -77,8 +79,26 @@ def test_what_cannot_be_read(data: bytes) -> None:
         records.decode_versions(b"[")
 
 
+def test_what_was_stored_before_there_were_references() -> None:
+    line = b'{"kind":"AVRO","path":"p","created_ms":1,"user":"me","properties":{"a":"b"}}'
+    found = records.decode_schema(line + b"\n" + b'"int"')
+    assert found.schema == TopicSchema(SchemaKind.AVRO, b'"int"', {"a": "b"})
+    text = b'{"next_version":1,"versions":[{"version":0,"id":7,"identity":"i"}],"hidden":[3]}'
+    assert records.decode_versions(text).referrers == {}
+
+
+def test_who_refers_to_a_version() -> None:
+    versions = SchemaVersions().with_one_more(7, "i").referred_to(0, 8).referred_to(0, 9)
+    again = records.decode_versions(records.encode_versions(versions))
+    assert (again, again.referrer_count) == (versions, 2)
+    assert again.not_referred_to(9).referrers == {0: (8,)}
+    assert again.not_referred_to(8).not_referred_to(9).referrers == {}
+
+
 def test_a_list_fits_into_a_node_of_zookeeper() -> None:
     versions = SchemaVersions()
     for number in range(VERSIONS_MAX):
         versions = versions.with_one_more(10**9 + number, f"PROTOBUF_NATIVE-{'0' * 64}")
-    assert len(records.encode_versions(versions)) < 200_000
+    ids = tuple(range(10**9, 10**9 + REFERRERS_MAX))
+    versions = replace(versions, referrers={0: ids})
+    assert len(records.encode_versions(versions)) < 300_000

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from typing import Any
+
 import pytest
+import trio
 
 from magnetar.core.kernel.errors import IncompatibleSchema, NotAllowed, NotFound
 from magnetar.core.kernel.names import NamespaceName
@@ -156,3 +160,52 @@ async def test_compared_by_what_they_refer_to(metadata: MemoryMetadata) -> None:
     with pytest.raises(IncompatibleSchema, match="z"):
         await schemas.add(USER, of_r(version=2), FULL)
     assert await schemas.add(USER, of_r(version=3), FULL) == 1
+
+
+class Yielding(MemoryMetadata):
+    """Lets others run before each read and write."""
+
+    async def get(self, path: str) -> Any:
+        await trio.lowlevel.checkpoint()
+        return await super().get(path)
+
+    async def put(self, path: str, value: bytes, expected: int) -> int:
+        await trio.lowlevel.checkpoint()
+        return await super().put(path, value, expected)
+
+    async def delete(self, path: str, expected: int) -> None:
+        await trio.lowlevel.checkpoint()
+        await super().delete(path, expected)
+
+    async def next(self, path: str) -> int:
+        await trio.lowlevel.checkpoint()
+        return await super().next(path)
+
+
+@pytest.mark.parametrize("later", range(16))
+async def test_one_broker_deletes_what_another_one_refers_to(later: int) -> None:
+    """Whichever is first: a schema never refers to what is hidden."""
+    metadata = Yielding()
+    schemas, other = made(metadata), made(metadata)
+    await schemas.add(NAME, ONE, FULL)
+    await other.versions(NAME)
+    done: list[str] = []
+
+    async def refer() -> None:
+        with suppress(IncompatibleSchema):
+            await schemas.add(USER, of_r(), FULL)
+            done.append("referred")
+
+    async def delete() -> None:
+        for _ in range(later):
+            await trio.lowlevel.checkpoint()
+        with suppress(NotAllowed):
+            await other.hide(NAME)
+            done.append("hidden")
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(refer)
+        nursery.start_soon(delete)
+    assert len(done) == 1
+    assert (await made(metadata).latest(NAME) is None) == (done == ["hidden"])
+    assert (await made(metadata).latest(USER) is None) == (done == ["hidden"])

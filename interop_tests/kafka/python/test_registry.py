@@ -17,6 +17,8 @@ from google.protobuf.descriptor_pb2 import FieldDescriptorProto, FileDescriptorP
 from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message_factory import GetMessageClass
 
+from magnetar import standalone
+
 WATTS = {"name": "watts", "type": "int"}
 COLOUR = {"name": "colour", "type": "string"}
 RECEIVE_SECONDS = 15
@@ -189,6 +191,24 @@ def test_documents_of_json_schema_by_reference(registry, topic):
     with pytest.raises(SerializationError):
         JSONSerializer(schema, registry)({"lamp": {"watts": "40"}}, context)
     assert registry.get_latest_version(subject).schema.references == [reference]
+
+
+def test_references_are_there_after_a_crash():
+    with standalone() as server:
+        with SchemaRegistryClient({"url": server.http_url}) as registry:
+            registry.register_schema("part", Schema(lamp(), "AVRO"))
+            references = [SchemaReference("shop.Lamp", "part", 1)]
+            text = '{"type": "array", "items": "shop.Lamp"}'
+            schema_id = registry.register_schema("t-value", Schema(text, "AVRO", references))
+        server.kill()
+        server.start()
+        with SchemaRegistryClient({"url": server.http_url}) as registry:
+            found = registry.get_schema(schema_id)
+            assert (found.schema_str, found.references) == (text, references)
+            with pytest.raises(SchemaRegistryError) as refused:
+                registry.delete_subject("part")
+            assert refused.value.error_code == 42206
+            registry.register_schema("u-value", Schema(text, "AVRO", references))
 
 
 def class_of(file, *imported):

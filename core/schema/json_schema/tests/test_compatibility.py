@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from magnetar.core.kernel.errors import IncompatibleSchema
 from magnetar.core.schema.json_schema.compatibility import incompatibility
+from magnetar.core.schema.json_schema.model import JsonSchemaNode
 from magnetar.core.schema.json_schema.reader import read
 from magnetar.core.schema.json_schema.tests.table import SCHEMAS as TABLE
 from magnetar.core.schema.json_schema.tests.test_reader import SCHEMAS, node
@@ -165,20 +166,42 @@ def test_a_property_that_nobody_could_have_is_dropped_whatever_patterns_there_ar
     assert incompatibility(node(of(False, more=False)), node(new)) == ""
 
 
-def test_what_would_take_for_ever_is_refused_soon() -> None:
-    def steps(title: str) -> Any:
-        """Twelve levels, each of three schemas of the next one: 3 ** 12, in a few lines."""
+def test_pairs_are_compared_once() -> None:
+    """Twelve levels, each of three schemas of the next one: 3 ** 12 paths, in a few lines."""
+
+    def steps(title: str, last: Any) -> Any:
         names = [f"n{number}" for number in range(13)]
         levels: dict[str, Any] = {
             here: {"anyOf": [of({"$ref": f"#/$defs/{below}"}, title=each) for each in title]}
             for here, below in pairwise(names)
         }
-        return {"$ref": "#/$defs/n0", "$defs": {**levels, "n12": {"enum": [title]}}}
+        return {"$ref": "#/$defs/n0", "$defs": {**levels, "n12": last}}
 
     begun = time.process_time()
-    with pytest.raises(IncompatibleSchema, match="too large"):
-        incompatibility(node(steps("abc")), node(steps("def")))
+    assert incompatibility(node(steps("abc", TEXT)), node(steps("def", TEXT))) == ""
+    assert incompatibility(node(steps("abc", TEXT)), node(steps("def", NUMBER)))
     assert time.process_time() - begun < 5
+
+
+def test_what_would_take_for_ever_is_refused_soon() -> None:
+    wide = {"anyOf": [{"$ref": "#/$defs/n", "title": str(each)} for each in range(4_000)]}
+    begun = time.process_time()
+    with pytest.raises(IncompatibleSchema, match="too large"):
+        incompatibility(*(node({**wide, "$defs": {"n": each}}) for each in (TEXT, NUMBER)))
+    assert time.process_time() - begun < 5
+
+
+def test_what_was_found_of_a_pair_that_is_met_again_is_looked_at_anew() -> None:
+    """B is compared within A, where A is taken for compatible; but it is not."""
+    a, b = {"$ref": "#/$defs/A"}, {"$ref": "#/$defs/B"}
+
+    def two(first: Any, kind: Any) -> JsonSchemaNode:
+        defs = {"A": of(b, kind, more=False), "B": of(a, more=False)}
+        return node({**of(first, b, more=False), "$defs": defs})
+
+    any_first = {"anyOf": [a, {}]}
+    assert "string became number" in incompatibility(two(a, TEXT), two(any_first, NUMBER))
+    assert incompatibility(two(a, WHOLE), two(any_first, NUMBER)) == ""
 
 
 @given(SCHEMAS, SCHEMAS)
