@@ -11,8 +11,8 @@ unmodified: those of Avro, JSON Schema and protobuf. Schemas are read and shown 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import aclosing, contextmanager
 from itertools import chain
 from typing import Final
 
@@ -59,21 +59,54 @@ from magnetar.wire.http.request import AdminRequest
 from magnetar.wire.http.rights import Needs
 from magnetar.wire.http.routes import JSON, AdminHandler, ReadsOnly, Table
 
+SCHEMAS_MAX: Final = 1_000
+"""Of one answer, as in Confluent's registry."""
+SCHEMAS_BYTES_MAX: Final = 8 * 1024 * 1024
+OFFSET_INVALID, TOO_LARGE = 40001, 41301
+"""Codes of our own."""
+
 # -- subjects ------------------------------------------------------------------------------------
 
 
-async def list_subjects(request: AdminRequest) -> list[str]:
-    """Those that the client may ask about."""
+async def _seen(
+    request: AdminRequest,
+) -> AsyncGenerator[tuple[Named, tuple[SchemaVersion, ...]], None]:
+    """The subjects that the client may ask about, with their versions."""
     schemas, prefix = request.broker.schemas, request.text("subjectPrefix")
     in_topics, others = await schemas.names_in(HOME), await schemas.subjects()
     names: Iterator[Named] = (TopicName.parse(f"{HOME}/{local}") for local in in_topics)
-    found = []
     async for name in Cooperative(chain(names, others)):
-        text = subject_of(name)
-        seen = text.startswith(prefix) and request.allows(*to_see(name))
-        if seen and await versions_of(request, name, deleted=request.flag("deleted")):
-            found.append(text)
-    return found
+        if subject_of(name).startswith(prefix) and request.allows(*to_see(name)):
+            if found := await versions_of(request, name, deleted=request.flag("deleted")):
+                yield name, found
+
+
+async def list_subjects(request: AdminRequest) -> list[str]:
+    async with aclosing(_seen(request)) as seen:
+        return [subject_of(name) async for name, _ in seen]
+
+
+async def list_schemas(request: AdminRequest) -> list[Answer]:
+    """The versions of all subjects, some at a time."""
+    first, limit = request.number("offset", 0), request.number("limit", -1)
+    if first < 0:
+        raise Problem(OFFSET_INVALID, "offset is 0 or more")
+    end = first + (min(limit, SCHEMAS_MAX) if limit >= 0 else SCHEMAS_MAX)
+    answers: list[Answer] = []
+    count = size = 0
+    async with aclosing(_seen(request)) as seen:
+        async for name, found in seen:
+            for each in found[-1:] if request.flag("latestOnly") else found:
+                if first <= count < end:
+                    answers.append(await shown(request, name, each))
+                    size += len(answers[-1]["schema"])
+                    if size > SCHEMAS_BYTES_MAX:
+                        text = f"more than {SCHEMAS_BYTES_MAX} bytes: ask for fewer (limit)"
+                        raise Problem(TOO_LARGE, text)
+                count += 1
+            if count >= end:
+                break
+    return answers
 
 
 async def list_versions(request: AdminRequest) -> list[int]:
@@ -267,6 +300,7 @@ TABLES: Final = {
         ("GET", f"{VERSION}/referencedby", referenced_by, Needs.SUBJECT),
     ),
     "/schemas": _table(
+        ("GET", "", list_schemas, Needs.IDENTITY),
         ("GET", "/ids/{id}", get_id, Needs.IDENTITY),
         ("GET", "/ids/{id}/schema", get_id_text, Needs.IDENTITY),
         ("GET", "/ids/{id}/versions", versions_of_id, Needs.IDENTITY),

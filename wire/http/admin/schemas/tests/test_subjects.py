@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from magnetar.core.kernel.names import TopicName
 from magnetar.core.security.tests.people import guarded
+from magnetar.wire.http.admin.schemas import subjects
 from magnetar.wire.http.admin.schemas.tests.test_topic_schemas import HERE, X, avro
 from magnetar.wire.http.admin.schemas.tests.test_topic_schemas import ONE as OF_TOPIC
 from magnetar.wire.http.tests.visitor import OPTIONS, Visitor, visiting
@@ -269,3 +270,29 @@ async def test_the_rest(visitor: Visitor) -> None:
     await fails(visitor, 40403, "POST", SUBJECT, MORE)
     await registers(visitor, ONE, "/subjects/other")
     assert await says(visitor, "GET", "/subjects?subjectPrefix=o") == ["other"]
+
+
+async def test_all_schemas(visitor: Visitor, monkeypatch: pytest.MonkeyPatch) -> None:
+    await registers(visitor, ONE)
+    await registers(visitor, MORE_OR_0)
+    await registers(visitor, ONE, "/subjects/other")
+
+    async def listed(query: str = "") -> list[tuple[str, int]]:
+        found = await says(visitor, "GET", f"/schemas{query}")
+        return [(one["subject"], one["version"]) for one in found]
+
+    every = [("t-value", 1), ("t-value", 2), ("other", 1)]
+    assert await listed() == every
+    assert (await says(visitor, "GET", "/schemas"))[0]["schema"] == ONE["schema"]
+    assert await listed("?latestOnly=true") == every[1:]
+    assert await listed("?subjectPrefix=o") == every[2:]
+    assert await listed("?offset=1&limit=1") == every[1:2]
+    assert await listed("?offset=3") == []
+    assert await listed("?limit=0") == []
+    await says(visitor, "DELETE", "/subjects/other")
+    assert await listed() == every[:2]
+    assert await listed("?deleted=true") == every
+    await fails(visitor, 40001, "GET", "/schemas?offset=-1")
+    monkeypatch.setattr(subjects, "SCHEMAS_BYTES_MAX", len(ONE["schema"]))
+    assert await listed("?limit=1") == every[:1]
+    await fails(visitor, 41301, "GET", "/schemas")
