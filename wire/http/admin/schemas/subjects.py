@@ -76,9 +76,10 @@ async def _seen(
     in_topics, others = await schemas.names_in(HOME), await schemas.subjects()
     names: Iterator[Named] = (TopicName.parse(f"{HOME}/{local}") for local in in_topics)
     async for name in Cooperative(chain(names, others)):
-        if subject_of(name).startswith(prefix) and request.allows(*to_see(name)):
-            if found := await versions_of(request, name, deleted=request.flag("deleted")):
-                yield name, found
+        if not subject_of(name).startswith(prefix) or not request.allows(*to_see(name)):
+            continue
+        if found := await versions_of(request, name, deleted=request.flag("deleted")):
+            yield name, found
 
 
 async def list_subjects(request: AdminRequest) -> list[str]:
