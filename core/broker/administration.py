@@ -147,19 +147,32 @@ async def delete_namespace(broker: Broker, namespace: NamespaceName, *, force: b
     _check_deletable(namespace)
     await broker.catalog.policies(namespace)
     with broker.going.one_more(str(namespace)):
-        topics = [TopicName.parse(full) for full in await topics_of(broker, namespace)]
-        if topics and not force:
-            raise AlreadyExists(f"namespace {namespace} still has topics")
-        for name in topics:
-            if await broker.exists(name):
-                await broker.delete(name, force=True)
-        partitioned = await broker.catalog.partitioned_of(namespace)
-        for name in partitioned:
-            await broker.topic_ids.forget(name)
-        for base in [*partitioned, *topics]:
-            await broker.catalog.forget_topic(base)
+        await _delete_topics(broker, namespace, force, f"namespace {namespace} still has topics")
         await broker.schemas.forget_all(namespace)
         await broker.catalog.delete_namespace(namespace)
+
+
+async def delete_topics(broker: Broker, namespace: NamespaceName, *, force: bool) -> None:
+    """Delete all topics of a namespace, which stays; without `force` there may be none."""
+    _check_deletable(namespace)
+    await broker.catalog.policies(namespace)
+    with broker.going.one_more(str(namespace)):
+        await _delete_topics(broker, namespace, force, "Cannot delete non empty bundle")
+
+
+async def _delete_topics(broker: Broker, namespace: NamespaceName, force: bool, why: str) -> None:
+    topics = [TopicName.parse(full) for full in await topics_of(broker, namespace)]
+    if topics and not force:
+        raise AlreadyExists(why)
+    for name in topics:
+        if await broker.exists(name):
+            await broker.delete(name, force=True)
+    partitioned = await broker.catalog.partitioned_of(namespace)
+    for name in partitioned:
+        await broker.topic_ids.forget(name)
+        await broker.forget_schemas(name)
+    for base in [*partitioned, *topics]:
+        await broker.catalog.forget_topic(base)
 
 
 async def delete_tenant(broker: Broker, tenant: str, *, force: bool) -> None:

@@ -176,7 +176,9 @@ class Effective(Struct, frozen=True, kw_only=True):
     )] = False
     subscription_expiration_minutes: Annotated[int, Policy(
         "Deletes subscriptions unused for this long; 0 for never.",
-        None, Scope("subscription_expiration_time_minutes", "subscriptionExpirationTime",
+        Scope("subscriptionExpirationTime",
+              negative="Invalid value for subscription expiration time"),
+        Scope("subscription_expiration_time_minutes", "subscriptionExpirationTime",
                     negative="Invalid value for subscription expiration time"),
         ("subscription_expiration_time_minutes",),
     )] = 0

@@ -50,6 +50,8 @@ class Needs(Enum):
     IDENTITY = "an identity"
     SUPERUSER = "a superuser"
     TENANT_ADMIN = "an administrator of the tenant"
+    TENANTS_ADMIN = "an administrator of the tenant of the topics that are named"
+    """Asked for by the handler, once it has read the names."""
     NAMESPACE = "any permission of the namespace"
     TOPIC = "any permission of the topic"
     """As a lookup does."""

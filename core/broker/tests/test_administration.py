@@ -93,6 +93,21 @@ async def test_a_namespace_goes_when_it_is_empty_or_by_force(broker: Broker) -> 
     assert broker.topics == {}
 
 
+async def test_topics_go_and_their_namespace_stays(broker: Broker) -> None:
+    await administration.delete_topics(broker, NAMESPACE, force=False)
+    await administration.create_topic(broker, A)
+    await administration.create_partitioned(broker, TopicName.parse("p"), 2)
+    with pytest.raises(AlreadyExists):
+        await administration.delete_topics(broker, NAMESPACE, force=False)
+    assert len(await topics_of(broker, NAMESPACE)) == 3
+    await administration.delete_topics(broker, NAMESPACE, force=True)
+    assert await topics_of(broker, NAMESPACE) == []
+    assert await broker.catalog.partitioned_of(NAMESPACE) == []
+    assert await broker.catalog.policies(NAMESPACE) is not None
+    with pytest.raises(NotAllowed):
+        await administration.delete_topics(broker, NamespaceName.parse("pulsar/system"), force=True)
+
+
 async def test_unloading_a_namespace_keeps_what_is_in_it(broker: Broker) -> None:
     await administration.create_topic(broker, A)
     await administration.unload_namespace(broker, NAMESPACE)

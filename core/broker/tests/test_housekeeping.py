@@ -3,10 +3,12 @@
 import msgspec
 import pytest
 
+from magnetar.core.broker import administration
 from magnetar.core.broker.attachment import attach
 from magnetar.core.broker.broker import Broker
 from magnetar.core.kernel.errors import QuotaExceeded, QuotaHeld, StorageFailed
 from magnetar.core.kernel.names import TopicName
+from magnetar.core.policy.policies import TopicPolicies
 from magnetar.core.policy.values import BacklogQuota, InactiveTopics, LogLimits, Retention
 from magnetar.core.testing.bench import stored
 from magnetar.core.testing.broker import Stores, running
@@ -253,6 +255,24 @@ async def test_a_subscription_nobody_uses_is_deleted() -> None:
         stores.clock.forward(2)
         await broker.housekeeping.tend(topic)
         assert topic.subscriptions == {}
+
+
+async def test_a_topic_decides_when_its_subscriptions_are_deleted() -> None:
+    stores = Stores()
+    async with running(
+        stores, subscription_expiration_minutes=5, inactive_topics=FOR_EVER
+    ) as broker:
+        own, other = await topic_of(broker), await topic_of(broker, TopicName.parse("b"))
+        policies = TopicPolicies(subscription_expiration_minutes=0)
+        await administration.set_topic_policies(broker, own.name, policies)
+        await broker.apply_policies(own.name.namespace)
+        for topic in (own, other):
+            await topic.subscription("s")
+        stores.clock.forward(600)
+        for topic in (own, other):
+            await broker.housekeeping.tend(topic)
+        assert list(own.subscriptions) == ["s"]
+        assert other.subscriptions == {}
 
 
 async def test_a_held_subscription_has_no_consumers_and_does_not_expire() -> None:

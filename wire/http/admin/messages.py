@@ -23,8 +23,15 @@ from magnetar.core.entry.pulsar.compression import CODECS, decompress
 from magnetar.core.entry.pulsar.metadata import message_count
 from magnetar.core.kernel.cooperation import Cooperative
 from magnetar.core.kernel.dates import iso_date
-from magnetar.core.kernel.errors import Corrupted, EntryNotFound, Invalid, LedgerNotFound
+from magnetar.core.kernel.errors import (
+    Corrupted,
+    EntryNotFound,
+    Invalid,
+    LedgerNotFound,
+    NotFound,
+)
 from magnetar.core.ledger.log.chain import START, Chain, Position
+from magnetar.core.ledger.read.index_lookup import IndexLookup
 from magnetar.core.topic.persistent_topic import PersistentTopic
 from magnetar.core.topic.seek import find_by_time, mark_before
 from magnetar.wire.http.admin.topic_lookup import AdminMessageId, Target, message_id, stored
@@ -209,6 +216,22 @@ async def id_by_time(request: AdminRequest) -> AdminMessageId:
     return message_id(topic, await find_by_time(topic.ledger, request.path_number("timestamp")))
 
 
+async def id_by_index(request: AdminRequest) -> AdminMessageId:
+    """The entry with the message of that index (PIP-415), or of the next one if it was compacted
+    away; -1:-1 if it was deleted, as by `PersistentTopicsBase.java` of 4.2.
+    """
+    index = request.number("index", -1)
+    topic = await stored(request)
+    log = topic.ledger
+    if index < 0:
+        raise NotFound(f"Invalid message index: {index}")
+    if not log.chain.entries or index >= log.confirmed_index:
+        raise NotFound(f"Message not found for index {index}")
+    if index < log.first_index:
+        return message_id(topic, START)  # it was deleted
+    return message_id(topic, await IndexLookup(log).find(index))
+
+
 async def backlog_bytes(request: AdminRequest) -> int:
     """The bytes from a message to the end of the topic, the message included."""
     topic = await stored(request)
@@ -223,5 +246,6 @@ TABLE: Final[Table] = (
     ("GET", f"{HERE}/examinemessage", examine, Needs.CONSUMER),
     ("GET", f"{HERE}/lastMessageId", last_message_id, Needs.CONSUMER),
     ("GET", f"{HERE}/messageid/{{timestamp}}", id_by_time, Needs.CONSUMER),
+    ("GET", f"{HERE}/getMessageIdByIndex", id_by_index, Needs.CONSUMER),
     ("PUT", f"{HERE}/backlogSize", backlog_bytes, Needs.CONSUMER),
 )

@@ -21,6 +21,7 @@ from magnetar.core.kernel.names import TopicName
 from magnetar.core.policy.policies import NamespacePolicies
 from magnetar.core.policy.values import AuthPolicies, Bundles
 from magnetar.core.topic.persistent_topic import PersistentTopic
+from magnetar.wire.http.admin.access import known_actions
 from magnetar.wire.http.admin.policies.namespaces import change, parsed_policies, shown
 from magnetar.wire.http.admin.topic_lookup import check_one_owner
 from magnetar.wire.http.endpoints.lookup import check_bundle
@@ -103,6 +104,14 @@ async def split_bundle(request: AdminRequest) -> None:
     raise not_here("a namespace is one bundle in this server: there is nobody to share it with")
 
 
+async def delete_bundle(request: AdminRequest) -> None:
+    """Delete all topics of the bundle; the namespace stays, with its policies."""
+    check_bundle(request)
+    await administration.delete_topics(
+        request.broker, request.namespace, force=request.flag("force")
+    )
+
+
 # -- backlogs and subscriptions of all topics --------------------------------------------------
 
 
@@ -110,6 +119,7 @@ async def clear_backlog(request: AdminRequest) -> None:
     """Acknowledge everything published so far, for one subscription or for all that are not held
     by a front.
     """
+    _check_bundle_if_named(request)
     only = request.subscription if "subscription" in request.request.path_params else None
     held = request.broker.env.held
     if only is not None:
@@ -123,6 +133,7 @@ async def clear_backlog(request: AdminRequest) -> None:
 
 async def unsubscribe(request: AdminRequest) -> None:
     """Delete a subscription from every topic that has it."""
+    _check_bundle_if_named(request)
     request.broker.env.held.check(request.subscription)
     found = False
     async for topic in _persistent_topics(request):
@@ -131,6 +142,11 @@ async def unsubscribe(request: AdminRequest) -> None:
             found = True
     if not found:
         raise SubscriptionNotFound(f"no topic has a subscription {request.subscription}")
+
+
+def _check_bundle_if_named(request: AdminRequest) -> None:
+    if "bundle" in request.request.path_params:
+        check_bundle(request)
 
 
 async def _persistent_topics(request: AdminRequest) -> AsyncIterator[PersistentTopic]:
@@ -158,7 +174,7 @@ async def permissions(request: AdminRequest) -> dict[str, list[str]]:
 async def grant(request: AdminRequest) -> None:
     actions = await request.value(list[str]) or []
     auth = await _auth(request)
-    auth.namespace_auth[request.part("role")] = sorted(set(actions))
+    auth.namespace_auth[request.part("role")] = known_actions(actions)
     await change(request, auth_policies=auth)
 
 
@@ -247,9 +263,16 @@ TABLE: Final[Table] = (
     ("PUT", f"{HERE}/unload", unload, Needs.SUPERUSER),
     ("PUT", f"{HERE}/{{bundle}}/unload", unload_bundle, Needs.SUPERUSER),
     ("PUT", f"{HERE}/{{bundle}}/split", split_bundle, Needs.SUPERUSER),
-    ("POST", f"{HERE}/clearBacklog", clear_backlog, Needs.TENANT_ADMIN),
-    ("POST", f"{HERE}/clearBacklog/{{subscription}}", clear_backlog, Needs.TENANT_ADMIN),
-    ("POST", f"{HERE}/unsubscribe/{{subscription}}", unsubscribe, Needs.TENANT_ADMIN),
+    ("DELETE", f"{HERE}/0x{{range}}", exclusive(delete_bundle), Needs.TENANT_ADMIN),
+    *(
+        row
+        for whole in (HERE, f"{HERE}/{{bundle}}")
+        for row in (
+            ("POST", f"{whole}/clearBacklog", clear_backlog, Needs.TENANT_ADMIN),
+            ("POST", f"{whole}/clearBacklog/{{subscription}}", clear_backlog, Needs.TENANT_ADMIN),
+            ("POST", f"{whole}/unsubscribe/{{subscription}}", unsubscribe, Needs.TENANT_ADMIN),
+        )
+    ),
     ("GET", f"{HERE}/permissions", permissions, Needs.TENANT_ADMIN),
     ("GET", f"{HERE}/permissions/subscription", subscription_permissions, Needs.TENANT_ADMIN),
     (

@@ -69,7 +69,8 @@ async def anti_affinity(request: AdminRequest) -> list[str]:
 ANTI_AFFINITY: Final[Table] = (
     ("GET", "/{cluster}/antiAffinity/{group}", anti_affinity, Needs.SUPERUSER),
 )
-"""Below a path of the first version, which `pulsar-admin` uses for this (`NamespacesImpl.java`)."""
+"""Also below a path of the first version, which `pulsar-admin` uses for this
+(`NamespacesImpl.java`)."""
 
 
 async def none_such(request: AdminRequest) -> None:
@@ -122,6 +123,9 @@ async def hash_positions(admin_request: AdminRequest) -> dict[str, Any]:
 _SPACE: Final = "/{tenant}/{namespace}"
 _NO_BOOKIES: Final = NotHere("storage is inside this server, not on bookies that could be chosen")
 _NO_GROUPS: Final = NotHere("resource groups are not part of this server")
+_NOT_LABELS: Final = NotHere("properties of topics are no labels of this server's metrics")
+_NOT_OFFLOADED: Final = NotHere("ledgers are not offloaded by this server yet")
+_LABELS: Final = f"{_SPACE}/allowedTopicPropertyKeysForMetrics"
 _NO_FILTERS: Final = NotHere("this server runs no entry filters: they are Java classes")
 NAMESPACES: Final[Table] = (
     ("GET", f"{_SPACE}/persistence/bookieAffinity", no_affinity, Needs.SUPERUSER),
@@ -132,7 +136,11 @@ NAMESPACES: Final[Table] = (
     ("POST", f"{_SPACE}/resourcegroup/{{group}}", _NO_GROUPS, Needs.TENANT_ADMIN),
     ("GET DELETE", f"{_SPACE}/entryFilters", nothing, Needs.TENANT_ADMIN),
     ("POST PUT", f"{_SPACE}/entryFilters", _NO_FILTERS, Needs.TENANT_ADMIN),
+    ("GET DELETE", _LABELS, nothing, Needs.TENANT_ADMIN),
+    ("POST", _LABELS, _NOT_LABELS, Needs.TENANT_ADMIN),
+    ("GET", f"{_SPACE}/scanOffloadedLedgers", _NOT_OFFLOADED, Needs.TENANT_ADMIN),
     ("GET", f"{_SPACE}/{{bundle}}/topicHashPositions", hash_positions, Needs.NAMESPACE),
+    *ANTI_AFFINITY,
 )
 
 
@@ -159,6 +167,7 @@ async def set_replicated(request: AdminRequest) -> None:
 
 _HERE: Final = "/{tenant}/{namespace}/{topic}"
 _STATUS: Final = f"{_HERE}/subscription/{{subscription}}/replicatedSubscriptionStatus"
+_NO_ESTIMATE: Final = NotHere("no backlog is estimated here: the stats of a topic have what it is")
 _NO_SHADOWS: Final = NotHere("a topic is not the shadow of another in this server")
 TOPICS: Final[Table] = (
     ("GET", _STATUS, replicated, Needs.CONSUMER),
@@ -166,6 +175,7 @@ TOPICS: Final[Table] = (
     ("GET", f"{_HERE}/shadowTopics", no_topics, Needs.TENANT_ADMIN),
     ("DELETE", f"{_HERE}/shadowTopics", nothing, Needs.TENANT_ADMIN),
     ("PUT", f"{_HERE}/shadowTopics", _NO_SHADOWS, Needs.TENANT_ADMIN),
+    ("GET", f"{_HERE}/backlog", _NO_ESTIMATE, Needs.TOPIC),
     ("GET DELETE", f"{_HERE}/entryFilters", nothing, Needs.TENANT_ADMIN),
     ("POST PUT", f"{_HERE}/entryFilters", _NO_FILTERS, Needs.TENANT_ADMIN),
 )

@@ -13,6 +13,7 @@ from magnetar.core.policy.values import AuthPolicies
 from magnetar.core.topic import log_start
 from magnetar.core.topic.restrictions import check_changeable
 from magnetar.wire.http.admin import topic_properties
+from magnetar.wire.http.admin.access import known_actions
 from magnetar.wire.http.admin.policies.namespaces import change
 from magnetar.wire.http.admin.topic_lookup import (
     AdminMessageId,
@@ -21,6 +22,7 @@ from magnetar.wire.http.admin.topic_lookup import (
     message_id,
     stored,
 )
+from magnetar.wire.http.endpoints.lookup import check_bundle
 from magnetar.wire.http.request import AdminRequest
 from magnetar.wire.http.rights import Needs
 from magnetar.wire.http.routes import Table, exclusive, not_here
@@ -68,6 +70,12 @@ async def partitioned(request: AdminRequest) -> list[str]:
     return sorted(
         name.full for name in found if name.domain == request.domain and (system or not name.system)
     )
+
+
+async def of_bundle(request: AdminRequest) -> list[str]:
+    """Those of the only bundle (`NonPersistentTopics.java` of 4.2)."""
+    check_bundle(request)
+    return await listed(request)
 
 
 # -- one topic ---------------------------------------------------------------------------------
@@ -172,7 +180,7 @@ async def _set_actions(request: AdminRequest, actions: list[str] | None) -> None
     roles = dict(auth.topic_auth.get(request.topic.full, {}))
     roles.pop(request.part("role"), None)
     if actions is not None:
-        roles[request.part("role")] = sorted(set(actions))
+        roles[request.part("role")] = known_actions(actions)
     topics = {**auth.topic_auth, request.topic.full: roles}
     await change(
         request, auth_policies=AuthPolicies(auth.namespace_auth, topics, auth.subscription_auth)
@@ -183,6 +191,7 @@ HERE: Final = "/{tenant}/{namespace}/{topic}"
 TABLE: Final[Table] = (
     ("GET", "/{tenant}/{namespace}", listed, Needs.NAMESPACE),
     ("GET", "/{tenant}/{namespace}/partitioned", partitioned, Needs.NAMESPACE),
+    ("GET", "/{tenant}/{namespace}/0x{range}", of_bundle, Needs.NAMESPACE),
     ("PUT", HERE, create, Needs.TENANT_ADMIN),
     ("DELETE", HERE, delete, Needs.TENANT_ADMIN),
     ("PUT", f"{HERE}/unload", unload, Needs.TENANT_ADMIN),

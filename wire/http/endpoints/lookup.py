@@ -43,9 +43,14 @@ async def bundle(request: AdminRequest) -> Response:
 
 
 def check_bundle(request: AdminRequest) -> None:
-    """Raise 404 unless the request names the only bundle."""
-    if request.part("bundle") != BUNDLE:
-        raise HTTPException(404, f"there is no bundle {request.part('bundle')[:40]}, only {BUNDLE}")
+    """Raise 404 unless the request names the only bundle.
+
+    Paths that end with a bundle have `0x{range}` there: any other word is another path.
+    """
+    whole = "bundle" in request.request.path_params
+    bundle = request.part("bundle") if whole else f"0x{request.part('range')}"
+    if bundle != BUNDLE:
+        raise HTTPException(404, f"there is no bundle {bundle[:40]}, only {BUNDLE}")
 
 
 async def _check(request: AdminRequest) -> None:

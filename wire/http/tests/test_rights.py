@@ -33,6 +33,7 @@ PEOPLE = ("admin", "maker", "reader", "other")
 MAY = {
     Needs.SUPERUSER: (),
     Needs.TENANT_ADMIN: ("admin",),
+    Needs.TENANTS_ADMIN: ("admin", "maker", "reader", "other", "stranger"),
     Needs.NAMESPACE: ("admin", "maker", "reader", "other"),
     Needs.TOPIC: ("admin", "maker", "reader", "other"),
     Needs.CONSUMER: ("admin", "reader"),
@@ -92,6 +93,7 @@ async def test_what_is_asked_for_is_known() -> None:
     assert {
         *DEMANDS,
         *SOMEWHERE,
+        Needs.TENANTS_ADMIN,
         Needs.OPEN,
         Needs.IDENTITY,
         Needs.METRICS,
@@ -231,6 +233,8 @@ def weakest(method: str, path: str) -> set[Needs]:
         return {Needs.READER, Needs.WRITER}
     if kind == "session":
         return {Needs.IDENTITY}
+    if kind == "namespaces" and rest[-1].endswith("PermissionsOnTopics"):
+        return {Needs.TENANTS_ADMIN}
     if kind in ("namespaces", "mqtt"):
         return {Needs.SUPERUSER, Needs.TENANT_ADMIN}
     if kind == "schemas":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
@@ -15,6 +15,10 @@ from magnetar.wire.http.admin.policies.limits import check_retention, checked_po
 from magnetar.wire.http.request import AdminRequest
 from magnetar.wire.http.rights import Needs
 from magnetar.wire.http.routes import Table, changing
+
+if TYPE_CHECKING:
+    from magnetar.core.broker.broker import Broker
+    from magnetar.core.kernel.names import NamespaceName
 
 
 def shown(request: AdminRequest, policies: NamespacePolicies) -> dict[str, Any]:
@@ -42,11 +46,16 @@ async def _policies(request: AdminRequest) -> NamespacePolicies:
 
 async def change(request: AdminRequest, **fields: Any) -> None:
     """Store some fields of a namespace and apply them to its topics. Permissions are in force."""
-    policies = msgspec.structs.replace(await _policies(request), **fields)
+    await change_of(request.broker, request.namespace, **fields)
+
+
+async def change_of(broker: Broker, namespace: NamespaceName, **fields: Any) -> None:
+    """The same of a namespace that is not named by the path."""
+    policies = msgspec.structs.replace(await broker.catalog.policies(namespace), **fields)
     check_retention(policies.retention, policies.backlog_quotas)
-    await request.broker.catalog.set_policies(request.namespace, policies)
-    await request.broker.rules.settled()
-    await request.broker.apply_policies(request.namespace)
+    await broker.catalog.set_policies(namespace, policies)
+    await broker.rules.settled()
+    await broker.apply_policies(namespace)
 
 
 async def _remove_offload_policies(request: AdminRequest) -> None:

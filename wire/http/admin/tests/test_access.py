@@ -84,3 +84,46 @@ async def test_authorisation_is_off(visitor: Visitor) -> None:
         "allowed": True,
         "rule": "authorisation is off: everybody may do everything",
     }
+
+
+GRANT = "/admin/v2/namespaces/grantPermissionsOnTopics"
+REVOKE = "/admin/v2/namespaces/revokePermissionsOnTopics"
+
+
+async def test_permissions_of_several_topics_at_once(root: Visitor) -> None:
+    grants = [
+        {"topic": FULL, "role": "ali", "actions": ["produce", "consume"]},
+        {"topic": "public/default/u", "role": "bob", "actions": ["consume"]},
+    ]
+    await root.does("POST", GRANT, grants, headers=ROOT)
+    assert await root.get(f"{TOPIC}/permissions", headers=ROOT) == {"ali": ["consume", "produce"]}
+    other = TOPIC.removesuffix("t") + "u/permissions"
+    assert await root.get(other, headers=ROOT) == {"bob": ["consume"]}
+    await root.does("POST", REVOKE, [{"topic": FULL, "role": "ali"}], headers=ROOT)
+    assert await root.get(f"{TOPIC}/permissions", headers=ROOT) == {}
+    assert await root.get(other, headers=ROOT) == {"bob": ["consume"]}
+
+
+async def test_permissions_of_several_topics_ask_for_their_tenant(root: Visitor) -> None:
+    tenant = {"adminRoles": ["ali"], "allowedClusters": ["standalone"]}
+    await root.does("PUT", "/admin/v2/tenants/of-ali", tenant, headers=ROOT)
+    await root.does("PUT", "/admin/v2/namespaces/of-ali/n", headers=ROOT)
+    ali = {"authorization": "Bearer ali"}
+    own = {"topic": "of-ali/n/a", "role": "bob", "actions": ["produce"]}
+    await root.does("POST", GRANT, [own], headers=ali)
+    for path in (GRANT, REVOKE):
+        both = await root.ask("POST", path, [own, {"topic": FULL, "role": "bob"}], headers=ali)
+        assert both.status_code == 403, both.text
+
+
+async def test_permissions_of_several_topics_that_cannot_be(root: Visitor) -> None:
+    one = {"topic": FULL, "role": "ali", "actions": ["produce"]}
+    for body in (
+        [], None, {}, [5], [{"topic": FULL}], [one, {**one, "actions": ["fly"]}],
+        [one, {**one, "topic": "pulsar/system/a"}],
+    ):  # fmt: skip
+        response = await root.ask("POST", GRANT, body, headers=ROOT)
+        assert response.status_code == 400, (body, response.text)
+    response = await root.ask("POST", GRANT, [{**one, "topic": "public/missing/a"}], headers=ROOT)
+    assert response.status_code == 404
+    assert await root.get(f"{TOPIC}/permissions", headers=ROOT) == {}

@@ -191,6 +191,29 @@ async def test_sizes_of_backlogs(visitor: Visitor) -> None:
     assert whole == 2 * half > 0
 
 
+async def test_ids_by_index(visitor: Visitor) -> None:
+    topic = await visitor.topic("a")
+    path = f"{HERE}/getMessageIdByIndex"
+    assert "index 0" in await visitor.fails(404, "GET", f"{path}?index=0")
+    await visitor.publish("a", [stored(b"one"), stored(b"two")])
+    topic.publish([stored(b"three and four")], [2], lambda _: None)
+    await visitor.publish("a", [stored(b"five")])
+    (segment,) = topic.ledger.chain.segments
+    for index, entry_id in enumerate((0, 1, 2, 2, 3)):
+        found = {"ledgerId": segment.ledger_id, "entryId": entry_id, "partitionIndex": -1}
+        assert await visitor.get(f"{path}?index={index}") == found
+    for index in ("5", "-1", ""):
+        await visitor.fails(404 if index else 400, "GET", f"{path}?index={index}")
+    await visitor.fails(404, "GET", path)
+    await visitor.fails(400, "GET", f"{path}?index=x")
+    await visitor.does("DELETE", f"{HERE}/truncate")
+    assert "index 1" in await visitor.fails(404, "GET", f"{path}?index=1")
+    await visitor.publish("a", [stored(b"six")])
+    deleted = {"ledgerId": -1, "entryId": -1, "partitionIndex": -1}
+    assert await visitor.get(f"{path}?index=1") == deleted
+    assert (await visitor.get(f"{path}?index=5"))["entryId"] == 0
+
+
 async def test_a_server_that_cannot_read_messages_says_so() -> None:
     async with visiting() as blind:
         await blind.publish("a", [b"one"])

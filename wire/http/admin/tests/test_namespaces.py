@@ -92,6 +92,42 @@ async def test_backlogs_are_cleared(visitor: Visitor) -> None:
     await visitor.fails(404, "POST", f"{default}/unsubscribe/one")
 
 
+async def test_backlogs_of_a_bundle_are_those_of_the_namespace(visitor: Visitor) -> None:
+    name = "persistent://public/default/a"
+    topic = await visitor.topic(name)
+    first, second = await topic.subscription("one"), await topic.subscription("two")
+    await visitor.publish(name, [b"m"] * 3)
+    bundle = f"/admin/v2/namespaces/public/default/{BUNDLE}"
+    await visitor.does("POST", f"{bundle}/clearBacklog/one")
+    assert (first.cursor.backlog, second.cursor.backlog) == (0, 3)
+    await visitor.does("POST", f"{bundle}/clearBacklog")
+    assert second.cursor.backlog == 0
+    await visitor.does("POST", f"{bundle}/unsubscribe/one")
+    assert list(topic.subscriptions) == ["two"]
+    other = "/admin/v2/namespaces/public/default/0x00000000_0x80000000"
+    for path in ("clearBacklog", "clearBacklog/two", "unsubscribe/two"):
+        assert "there is no bundle" in await visitor.fails(404, "POST", f"{other}/{path}")
+    assert list(topic.subscriptions) == ["two"]
+
+
+async def test_a_bundle_is_deleted_with_its_topics_and_not_its_namespace(visitor: Visitor) -> None:
+    await visitor.does("PUT", HERE)
+    await visitor.does("POST", f"{HERE}/messageTTL", 5)
+    await visitor.does("DELETE", f"{HERE}/{BUNDLE}")
+    await visitor.does("PUT", "/admin/v2/persistent/public/n/a")
+    await visitor.does("PUT", "/admin/v2/persistent/public/n/p/partitions", 2)
+    why = await visitor.fails(409, "DELETE", f"{HERE}/{BUNDLE}")
+    assert why == "Cannot delete non empty bundle"
+    await visitor.fails(404, "DELETE", f"{HERE}/0x0_0x1?force=true")
+    assert len(await visitor.get(f"{HERE}/topics")) == 3
+    await visitor.does("DELETE", f"{HERE}/{BUNDLE}?force=true")
+    assert await visitor.get(f"{HERE}/topics") == []
+    assert await visitor.get("/admin/v2/persistent/public/n/partitioned") == []
+    assert await visitor.get(f"{HERE}/messageTTL") == 5
+    await visitor.fails(404, "DELETE", f"/admin/v2/namespaces/public/missing/{BUNDLE}")
+    await visitor.fails(404, "GET", f"{HERE}/nothing")
+
+
 async def test_permissions_are_kept(visitor: Visitor) -> None:
     await visitor.does("PUT", HERE)
     await visitor.does("POST", f"{HERE}/permissions/me", ["produce", "consume"])
@@ -100,6 +136,7 @@ async def test_permissions_are_kept(visitor: Visitor) -> None:
         "me": ["consume", "produce"],
         "you": ["consume"],
     }
+    assert "'fly'" in await visitor.fails(400, "POST", f"{HERE}/permissions/me", ["fly"])
     await visitor.does("DELETE", f"{HERE}/permissions/me")
     assert await visitor.get(f"{HERE}/permissions") == {"you": ["consume"]}
     await visitor.does("POST", f"{HERE}/permissions/subscription/s", ["me", "you"])

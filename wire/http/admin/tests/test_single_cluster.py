@@ -22,6 +22,9 @@ TOPIC = "/admin/v2/persistent/public/default/a"
         ("POST", f"{SPACE}/migration"),
         ("POST", f"{SPACE}/resourcegroup/g"),
         ("POST", f"{SPACE}/entryFilters"),
+        ("POST", f"{SPACE}/allowedTopicPropertyKeysForMetrics"),
+        ("GET", f"{SPACE}/scanOffloadedLedgers"),
+        ("GET", f"{TOPIC}/backlog"),
         ("PUT", f"{TOPIC}/shadowTopics"),
         ("POST", f"{TOPIC}/entryFilters"),
     ],
@@ -32,7 +35,10 @@ async def test_what_would_need_others_is_refused(visitor: Visitor, method: str, 
 
 @pytest.mark.parametrize(
     "path",
-    [f"{SPACE}/resourcegroup", f"{SPACE}/entryFilters", f"{TOPIC}/entryFilters"],
+    [
+        *(f"{SPACE}/resourcegroup", f"{SPACE}/entryFilters", f"{TOPIC}/entryFilters"),
+        f"{SPACE}/allowedTopicPropertyKeysForMetrics",
+    ],
 )
 async def test_it_is_not_set_and_may_be_removed(visitor: Visitor, path: str) -> None:
     await visitor.does("GET", path)
@@ -57,6 +63,7 @@ async def test_groups_of_namespaces(visitor: Visitor) -> None:
     await visitor.does("POST", f"{SPACE}/antiAffinity", b"g")
     assert await visitor.get(group) == ["public/default"]
     assert await visitor.get(group.replace("=public", "=")) == ["public/default"]
+    assert await visitor.get(group.replace("/admin/", "/admin/v2/")) == ["public/default"]
     await visitor.fails(404, "GET", group.replace("=public", "=nobody"))
 
 

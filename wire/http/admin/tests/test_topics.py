@@ -5,6 +5,7 @@ import pytest
 from magnetar.core.kernel.errors import StorageFailed
 from magnetar.core.testing.bench import settled
 from magnetar.core.testing.entries import entry
+from magnetar.wire.http.endpoints.lookup import BUNDLE
 from magnetar.wire.http.tests.visitor import Visitor
 
 HERE = "/admin/v2/persistent/public/default"
@@ -221,5 +222,17 @@ async def test_permissions_of_a_topic_add_to_the_namespaces(visitor: Visitor) ->
     await visitor.does("POST", "/admin/v2/namespaces/public/default/permissions/all", ["consume"])
     await visitor.does("POST", f"{HERE}/a/permissions/me", ["produce"])
     assert await visitor.get(f"{HERE}/a/permissions") == {"all": ["consume"], "me": ["produce"]}
+    why = await visitor.fails(400, "POST", f"{HERE}/a/permissions/me", ["produce", "fly"])
+    assert "'fly'" in why
     await visitor.does("DELETE", f"{HERE}/a/permissions/me")
     assert await visitor.get(f"{HERE}/a/permissions") == {"all": ["consume"]}
+
+
+async def test_topics_of_a_bundle(visitor: Visitor) -> None:
+    await visitor.does("PUT", "/admin/v2/non-persistent/public/default/a")
+    await visitor.topic("b")
+    there = "/admin/v2/non-persistent/public/default"
+    assert await visitor.get(f"{there}/{BUNDLE}") == ["non-persistent://public/default/a"]
+    assert "no bundle" in await visitor.fails(404, "GET", f"{there}/0x0_0x1")
+    await visitor.fails(404, "GET", f"/admin/v2/non-persistent/public/missing/{BUNDLE}")
+    await visitor.does("PUT", f"{there}/0x1")  # a topic may be called so
