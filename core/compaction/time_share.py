@@ -2,15 +2,19 @@
 
 A short piece of work runs on the loop, and others run after so many messages. A long one runs in
 a thread: few bytes may expand to 100,000 messages, and what decompresses them, or has a compiled
-twin, lets the loop run meanwhile.
+twin, lets the loop run meanwhile. On few cores the loop would wait for the end of that thread's
+slice; so the thread gives way (`core/kernel/long_slices.py`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Final, ParamSpec, TypeVar
 
 import trio
+
+from magnetar.core.kernel.long_slices import give_way
 
 ON_THE_LOOP_BYTES: Final = 64 * 1024
 ON_THE_LOOP_MESSAGES: Final = 2_000
@@ -18,6 +22,11 @@ ON_THE_LOOP_MESSAGES: Final = 2_000
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
+
+
+def _in_thread(work: Callable[[], Result]) -> Result:
+    give_way()
+    return work()
 
 
 class TimeShare:
@@ -45,6 +54,6 @@ class TimeShare:
     ) -> Result:
         """Do what reads so many bytes and messages. Meanwhile the state may become another."""
         if size > ON_THE_LOOP_BYTES or messages > ON_THE_LOOP_MESSAGES:
-            return await trio.to_thread.run_sync(lambda: work(*args, **kwargs))
+            return await trio.to_thread.run_sync(_in_thread, partial(work, *args, **kwargs))
         await self.rest(messages)
         return work(*args, **kwargs)
