@@ -94,7 +94,7 @@ async def get_level_of(request: AdminRequest) -> Answer:
 
 
 async def _sent_level(request: AdminRequest) -> tuple[str, SchemaStrategy]:
-    text = (await request.json(SentLevel)).compatibility
+    text = (await request.json(SentLevel)).compatibility.upper()
     if text not in LEVELS:
         raise Problem(LEVEL_INVALID, f"Invalid compatibility level: one of {', '.join(LEVELS)}")
     return text, LEVELS[text]
@@ -110,6 +110,17 @@ async def set_level(request: AdminRequest) -> Answer:
         await broker.catalog.set_policies(HOME, changed)
     await broker.apply_policies(HOME)
     return {"compatibility": text}
+
+
+async def remove_level(request: AdminRequest) -> Answer:
+    """Forget what was decided for the default namespace; answer what that was."""
+    before, catalog = await get_level(request), request.broker.catalog
+    async with catalog.changing(HOME):
+        policies = await catalog.policies(HOME)
+        unset = getattr(catalog.levels.namespace(), POLICY)
+        await catalog.set_policies(HOME, msgspec.structs.replace(policies, **{POLICY: unset}))
+    await request.broker.apply_policies(HOME)
+    return before
 
 
 async def set_level_of(request: AdminRequest) -> Answer:

@@ -30,6 +30,16 @@ async def test_levels(visitor: Visitor) -> None:
     namespace = "/admin/v2/namespaces/public/default/schemaCompatibilityStrategy"
     assert await visitor.get(namespace) == "ALWAYS_COMPATIBLE"
     await fails(visitor, 42203, "PUT", "/config", {"compatibility": "SOME"})
+    assert await says(visitor, "DELETE", "/config") == {"compatibilityLevel": "NONE"}
+    assert await says(visitor, "GET", "/config") == {"compatibilityLevel": "BACKWARD"}
+    assert await visitor.get(namespace) == "UNDEFINED"
+
+
+async def test_levels_in_any_case_of_letters(visitor: Visitor) -> None:
+    for path in ("/config", "/config/t-value"):
+        answer = await says(visitor, "PUT", path, {"compatibility": "full_Transitive"})
+        assert answer == {"compatibility": "FULL_TRANSITIVE"}
+        assert await says(visitor, "GET", path) == {"compatibilityLevel": "FULL_TRANSITIVE"}
 
 
 async def test_subjects_of_no_topic_have_levels_of_their_own(visitor: Visitor) -> None:
