@@ -17,6 +17,7 @@ from magnetar.core.schema.subjects import HOME, named, namespace_of
 from magnetar.wire.http.admin.schemas.subject_schemas import (
     LEVEL_INVALID,
     LEVEL_MISSING,
+    SUBJECT_MISSING,
     Answer,
     Problem,
     subject,
@@ -130,9 +131,12 @@ async def set_level_of(request: AdminRequest) -> Answer:
 
 
 async def remove_level_of(request: AdminRequest) -> Answer:
-    rule = await level(request, subject(request))
+    """Forget what was decided for the subject itself; answer what that was."""
+    own = await own_level(request, subject(request))
+    if own is None:
+        raise Problem(SUBJECT_MISSING, f"Subject '{request.part('subject')}' not found.")
     await _decide(request, None)
-    return {"compatibility": level_name(rule)}
+    return {"compatibilityLevel": level_name(own)}
 
 
 async def _decide(request: AdminRequest, rule: SchemaStrategy | None) -> None:
