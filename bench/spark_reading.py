@@ -5,6 +5,8 @@ from Apache Kafka, in one session of `local[2]`.
     python -m bench.spark_reading --server both       beside Apache Kafka
     python -m bench.spark_reading --triggers 100      small batches of a stream, too, beside
                                                       those of sources that ask nobody
+    python -m bench.spark_reading --alone --rounds 40   what a row costs the server, without Spark:
+                                                      one reader, which is a worker's code
     python -m bench.spark_reading --partitions 10000  only plans, of so many partitions
     python -m bench.spark_reading --partitions 1000 --server gateway    from bookies and ZooKeeper
 
@@ -23,6 +25,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -247,6 +250,25 @@ def plan(server: Magnetar, partitions: int, rounds: int) -> None:
     )
 
 
+def alone(server: Magnetar, rows: int, rounds: int) -> None:
+    """Read everything as workers do, in this process; the first round does not count. The server's
+    CPU of a round is that of the query's plan, too.
+    """
+    from magnetar.spark_connector import options
+    from magnetar.spark_connector.planning import planner
+    from magnetar.spark_connector.reading.range_reader import batches
+
+    _, given = source(server)
+    used = [cpu_seconds(server.pid)]
+    for _ in range(rounds + 1):
+        tasks = planner.batch(options.parse(given), 2)
+        assert sum(batch.num_rows for task in tasks for batch in batches(task)) == rows
+        used.append(cpu_seconds(server.pid))
+    each = [(after - before) / rows * 1e6 for before, after in pairwise(used)][1:]
+    low, middle, high = statistics.quantiles(each, n=4)
+    print(f"server {middle:.3f} us a row, quartiles {low:.3f} and {high:.3f}")
+
+
 def begin(server: Magnetar | Kafka, running: ExitStack) -> None:
     """Start a server, which ends with the stack."""
     server.directory.mkdir(exist_ok=True)
@@ -276,6 +298,9 @@ def main(arguments: argparse.Namespace) -> None:
         for server in servers:
             begin(server, running)
             fill(server, arguments.rows, arguments.size)
+        if arguments.alone:
+            alone(ours, arguments.rows, arguments.rounds)
+            return
         spark = session(jars)
         running.callback(spark.stop)
         compare(spark, servers, arguments, folder)
@@ -285,7 +310,7 @@ def told(name: str, size: int, figure: tuple[float, float, float]) -> str:
     rate, ours, theirs = figure
     return (
         f"{name:20} {rate / 1e6:6.2f} M rows/s {rate * size / 1e6:6.0f} MB/s"
-        f"   CPU a row: Spark {ours * 1e6:5.2f} us, server {theirs * 1e6:5.2f} us"
+        f"   CPU a row: Spark {ours * 1e6:5.2f} us, server {theirs * 1e6:6.3f} us"
     )
 
 
@@ -315,6 +340,7 @@ if __name__ == "__main__":
     parser.add_argument("--size", type=int, default=100)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--triggers", type=int, default=0)
+    parser.add_argument("--alone", action="store_true")
     parser.add_argument("--partitions", type=int, default=0)
     parser.add_argument("--directory", type=Path, default=None)
     main(parser.parse_args())

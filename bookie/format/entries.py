@@ -58,6 +58,9 @@ APART_BYTES: Final = 64 * 1024
 LEFT_ON_PART: Final = 4
 """Bytes behind the last whole record stay in the blob if they are at most this fraction of it."""
 
+VIEW_BYTES_MIN: Final = 64 * 1024
+"""Records of so many bytes are not copied to be sent."""
+
 _start: Final = Struct(">iqq").unpack_from
 _identity: Final = Struct(">qqqq").unpack_from
 _digest: Final = Struct(">I").unpack_from
@@ -191,9 +194,11 @@ def run_of(entry: bytes) -> Run:
     return Run(ledger_id, entry_id, record, array("I", (0, len(record))))
 
 
-def records_of(run: Run, first: int, count_max: int, bytes_max: int) -> tuple[bytes, int]:
+def records_of(
+    run: Run, first: int, count_max: int, bytes_max: int
+) -> tuple[bytes | memoryview, int]:
     """Whole records from entry `first` on, which are there, in one piece, and their number: as many
-    as fit, perhaps none.
+    as fit, perhaps none. What is large is a view of the run.
     """
     offsets, start = run.offsets, first - run.first
     stop = min(start + count_max, run.count)
@@ -201,7 +206,10 @@ def records_of(run: Run, first: int, count_max: int, bytes_max: int) -> tuple[by
         stop = bisect_right(offsets, offsets[start] + bytes_max, start, stop) - 1
     if run.apart and stop > start:
         return run.blob + run.apart, 1
-    return run.blob[offsets[start] : offsets[stop]], stop - start
+    begin, end = offsets[start], offsets[stop]
+    if end - begin >= VIEW_BYTES_MIN:
+        return memoryview(run.blob)[begin:end], stop - start
+    return run.blob[begin:end], stop - start
 
 
 def last_confirmed_in(run: Run) -> int:

@@ -106,7 +106,7 @@ class ReadEntries(BookieMessage, frozen=True, gc=False):
     first: int
     request_id: int
     entries: Sequence[bytes] = ()
-    records: Sequence[bytes] = ()
+    records: Sequence[bytes | memoryview] = ()
     """Instead, of a bookie: pieces of any number of entries, each behind its length."""
 
 

@@ -204,10 +204,13 @@ def pack_response(head: int, response: BookieMessage) -> bytes:
             raise WireError(f"version 2 has no {type(response).__name__}")
 
 
-def pack_entries(head: int, response: ReadEntries) -> list[bytes]:
+def pack_entries(head: int, response: ReadEntries) -> list[bytes | memoryview]:
     """The pieces of such a body: entries are large, and are not copied into one."""
     where = CODES[response.status], response.ledger_id, response.first
-    pieces = [_response.pack(head & 0xFFFF0000, *where), _request_id.pack(response.request_id)]
+    pieces: list[bytes | memoryview] = [
+        _response.pack(head & 0xFFFF0000, *where),
+        _request_id.pack(response.request_id),
+    ]
     for entry in response.entries:
         pieces += (_length.pack(len(entry)), entry)
     pieces += response.records

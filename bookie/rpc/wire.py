@@ -58,7 +58,7 @@ class BookieWire:
         self._version = 3
         self._closed = False
         self._events: list[Call | Adds] = []
-        self._outgoing: list[bytes] = []
+        self._outgoing: list[bytes | memoryview] = []
 
     # -- in -----------------------------------------------------------------------------------
 
@@ -149,6 +149,6 @@ class BookieWire:
         """Parse and pack nothing more."""
         self._closed = True
 
-    def take_outgoing(self) -> list[bytes]:
+    def take_outgoing(self) -> list[bytes | memoryview]:
         outgoing, self._outgoing = self._outgoing, []
         return outgoing

@@ -160,15 +160,20 @@ class EntryLookup:
 
     def entry_at_once(self, ledger_id: int, entry_id: int) -> bytes | None:
         """One entry if it is in memory. Plain call."""
+        run = self._in_memory(ledger_id, entry_id)
+        return None if run is None else self._counted(run, entry_id)
+
+    def _in_memory(self, ledger_id: int, entry_id: int) -> Run | None:
+        """A run with an entry, if there is one in memory."""
         written = self._cache.find(ledger_id, entry_id)
         if written is not None:
             self.counters.from_write_cache += 1
-            return self._counted(written, entry_id)
+            return written
         run = self.read_cache.find(ledger_id, entry_id)
         if not isinstance(run, Run):
             return None
         self.counters.from_read_cache += 1
-        return self._counted(run, entry_id)
+        return run
 
     def size_at_once(self, ledger_id: int, entry_id: int) -> int | None:
         """The size of an entry if that is in memory. Plain call."""
@@ -188,7 +193,7 @@ class EntryLookup:
 
     def records_at_once(
         self, ledger_id: int, first: int, count_max: int, bytes_max: int
-    ) -> tuple[bytes, int] | None:
+    ) -> tuple[bytes | memoryview, int] | None:
         """Entries in one piece, each behind its length, and their number, if the first is in
         memory: those that are together there, as far as they fit. Plain call.
         """
@@ -197,10 +202,24 @@ class EntryLookup:
             run = self.read_cache.find(ledger_id, first)
         if not isinstance(run, Run):
             return None
+        return self._counted_records(run, first, count_max, bytes_max)
+
+    def _counted_records(
+        self, run: Run, first: int, count_max: int, bytes_max: int
+    ) -> tuple[bytes | memoryview, int]:
         records, count = entries.records_of(run, first, count_max, bytes_max)
         self.counters.entries_read += count
         self.counters.bytes_read += len(records)
         return records, count
+
+    async def records(
+        self, ledger_id: int, first: int, count_max: int, bytes_max: int, ahead_bytes: int
+    ) -> tuple[bytes | memoryview, int]:
+        """As `records_at_once`, from the disk, and with the errors of `entry`. What was read is
+        passed on as it is, without a copy, if all of it fits.
+        """
+        run = await self._loaded(ledger_id, first, ahead_bytes)
+        return self._counted_records(run, first, count_max, bytes_max)
 
     async def entry(self, ledger_id: int, entry_id: int, ahead_bytes: int = 0) -> bytes:
         """One entry from the disk, with its neighbours for the reader that goes on, as one does who
@@ -208,12 +227,16 @@ class EntryLookup:
 
         `EntryNotFound` if it is not here, `Corrupted` if something else is in its place.
         """
+        return self._counted(await self._loaded(ledger_id, entry_id, ahead_bytes), entry_id)
+
+    async def _loaded(self, ledger_id: int, entry_id: int, ahead_bytes: int) -> Run:
+        """A run with the entry, now in the read cache."""
         going_on = self.read_cache.leads_to(ledger_id, entry_id)
         size = self._settings.read_chunk_bytes if going_on else LONE_READ_BYTES
         size = max(size, min(ahead_bytes, BATCH_BYTES_MAX))
         read = await self._in_thread(self._load_indexed, ledger_id, entry_id, size)
         if read is None:
-            found = self.entry_at_once(ledger_id, entry_id)  # it may have come meanwhile
+            found = self._in_memory(ledger_id, entry_id)  # it may have come meanwhile
             if found is None:
                 self._not_found(ledger_id, entry_id)
             return found
@@ -221,7 +244,7 @@ class EntryLookup:
         self.read_cache.put(read)
         run = read.run_from(entry_id) if isinstance(read, StripedRun) else read
         assert run is not None, "it begins with the entry"
-        return self._counted(run, entry_id)
+        return run
 
     def _counted(self, run: Run, entry_id: int) -> bytes:
         entry = entries.entry_of(run, entry_id)

@@ -384,7 +384,7 @@ class Connection:
             self.link.drop(self, f"sending failed: {error.strerror}")
             return []
         self.progress = self.link.now
-        return [data[sent:]] if sent < len(data) else []
+        return [rest_of(data, sent)] if sent < len(data) else []
 
     def drain(self, was_congested: bool = False) -> None:
         """Send from the outbox until it is empty or the socket is full."""
@@ -461,9 +461,18 @@ class Connection:
             sent -= len(outbox[done])
             done += 1
         if sent:
-            outbox[done] = outbox[done][sent:]
+            outbox[done] = rest_of(outbox[done], sent)
         if done:
             del outbox[:done]
+
+
+def rest_of(piece: Piece, sent: int) -> Piece:
+    """What is left of a piece that was sent in part: of a large one a view, unless little is left,
+    since the view would keep all of it.
+    """
+    if JOIN_BYTES_MAX < len(piece) >= 2 * sent:
+        piece = memoryview(piece)
+    return piece[sent:]
 
 
 class TouchedConnections:

@@ -16,24 +16,24 @@ from magnetar.core.kernel.throttle import RateLimit
 class PublishRate(Struct, frozen=True, rename="camel"):
     """The messages and bytes that all producers of a topic may send in a second."""
 
-    publish_throttling_rate_in_msg: float = -1
-    publish_throttling_rate_in_byte: float = -1
+    publish_throttling_rate_in_msg: int = -1
+    publish_throttling_rate_in_byte: int = -1
 
 
 class DispatchRate(Struct, frozen=True, rename="camel"):
     """The messages and bytes that may be delivered in a period."""
 
-    dispatch_throttling_rate_in_msg: float = -1
-    dispatch_throttling_rate_in_byte: float = -1
+    dispatch_throttling_rate_in_msg: int = -1
+    dispatch_throttling_rate_in_byte: int = -1
     relative_to_publish_rate: bool = False
-    rate_period_in_second: float = 1
+    rate_period_in_second: int = 1
 
 
 class SubscribeRate(Struct, frozen=True, rename="camel"):
     """How often one consumer may attach in a period."""
 
-    subscribe_throttling_rate_per_consumer: float = -1
-    rate_period_in_second: float = 30
+    subscribe_throttling_rate_per_consumer: int = -1
+    rate_period_in_second: int = 30
 
 
 class SubscriptionPolicies(Struct, frozen=True, rename="camel"):

@@ -54,7 +54,7 @@ STORED: Final = (
            namespace=Scope("offload_threshold", "offloadThreshold", unset=-1)),
     stored("offload_threshold_in_seconds", LEDGERS, int, wide=True, signed=True,
            namespace=Scope("offload_threshold_in_seconds", "offloadThresholdInSeconds", unset=-1)),
-    stored("offload_deletion_lag_ms", LEDGERS, int, signed=True,
+    stored("offload_deletion_lag_ms", LEDGERS, int, wide=True, signed=True,
            namespace=Scope("offload_deletion_lag_ms", "offloadDeletionLagMs")),
     stored("subscription_auth_mode", "", str,
            effect="Prefix: the name of a subscription begins with its user's role.",

@@ -7,6 +7,7 @@ The rules are Pulsar's (`SchemaRegistryServiceImpl.java` of 4.2 and the checks b
     PROTOBUF_TEXT             by protobuf's rules for updating messages (`protobuf/`)
     PROTOBUF_NATIVE           the root message keeps its name
     KEY_VALUE                 key and value each by their kind, which stays
+    EXTERNAL                  any definition: it is for another registry to judge (PIP-420)
     all others                the kind stays
 
 One is the same as another if kind and definition are; for Avro, if what it means is. Of pairs the
@@ -44,7 +45,6 @@ from magnetar.core.schema.schema import (
 Node = TypeVar("Node")
 Judge = Callable[[AvroNode, AvroNode], str]
 """Why a reader does not read what a writer writes, or nothing."""
-OF_CLIENTS: Final = frozenset({SchemaKind.AUTO_CONSUME, SchemaKind.EXTERNAL})
 NONE_OF_PYTHON: Final = b"null"
 """What Python's clients send as the definition of STRING."""
 REASON_LETTERS_MAX: Final = 300
@@ -71,7 +71,7 @@ def identity_of(schema: TopicSchema) -> str:
     """What two schemas share if they are the same: then they are one version. The definition is
     read once for this, and to tell whether it is one of its kind.
     """
-    if schema.kind in OF_CLIENTS:
+    if schema.kind is SchemaKind.AUTO_CONSUME:
         raise IncompatibleSchema(f"Schema {schema.kind.name} is a client-side schema type")
     if schema.kind in DEFINED_IN_AVRO:
         digest = identity.identity_of(_avro_value(schema))
@@ -90,8 +90,10 @@ def identity_of(schema: TopicSchema) -> str:
 def check_valid(schema: TopicSchema) -> None:
     """Raise unless the definition is one of its kind."""
     kind, definition = schema.kind, schema.definition
-    if kind in PARSED or kind in OF_CLIENTS:
+    if kind in PARSED or kind is SchemaKind.AUTO_CONSUME:
         identity_of(schema)
+    elif kind is SchemaKind.EXTERNAL:
+        pass
     elif kind is SchemaKind.PROTOBUF_NATIVE:
         protobuf_native.root_message(definition)
     elif kind is SchemaKind.KEY_VALUE:

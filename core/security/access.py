@@ -17,7 +17,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from magnetar.core.kernel.errors import Unauthenticated, Unauthorized
-from magnetar.core.security.actions import Action, ResourceType
+from magnetar.core.security.actions import Action, ResourceType, shown
 from magnetar.core.security.conversation import CERTIFICATE
 from magnetar.core.security.identity import ANYBODY, Identity
 from magnetar.core.security.live import LiveSessions
@@ -92,8 +92,9 @@ class Access:
     ) -> None:
         """Raise `Unauthorized` unless the action is allowed. Plain call, for every request."""
         if not self.allows(who, action, kind, name, host):
-            self.denied(who, host, action, f"{kind.words} {name}".rstrip())
-            what = f"{action.words} {kind.words} {name}".rstrip()
+            resource = shown(kind, name)
+            self.denied(who, host, action, resource)
+            what = f"{action.words} {resource}"
             raise Unauthorized(f"{who.name or 'an anonymous client'} may not {what}")
 
     def check_somewhere(

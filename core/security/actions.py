@@ -73,3 +73,11 @@ def parts_of_subscription(name: str) -> tuple[str, str]:
     """Topic and subscription of `subscription_of`."""
     rest, _, size = name.rpartition("|")
     return rest[: int(size)], rest[int(size) + 1 :]
+
+
+def shown(kind: ResourceType, name: str) -> str:
+    """A resource in a sentence."""
+    if kind is ResourceType.SUBSCRIPTION:
+        topic, subscription = parts_of_subscription(name)
+        return f"subscription {subscription} of {topic}"
+    return f"{kind.words} {name}".rstrip()

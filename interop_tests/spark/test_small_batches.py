@@ -11,6 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from magnetar.spark_connector import options
+from magnetar.spark_connector.errors import DataLossError
 from magnetar.spark_connector.reading import small_batches
 from magnetar.spark_connector.reading.range_reader import Task, batches
 from magnetar.spark_connector.reading.small_batches import ROWS_MAX, SmallBatches
@@ -147,6 +148,19 @@ def test_bookies_that_only_workers_reach(lending, connect, topic, monkeypatch, c
     assert small.rows([hidden]) is None
     assert "small batches are read by tasks for a while: persistent://" in caplog.text
     assert small.rows([task]) is None, "it is not tried with each batch"
+
+
+def test_what_is_lost_is_told_by_the_task(lending, connect, topic, caplog) -> None:
+    send(connect, lending, topic, b"a")
+    planned = only_task(lending, topic)
+    task = replace(planned, ranges=(replace(planned.ranges[0], last=1),))
+    assert SmallBatches(allowed=True).rows([task]) is None
+    lost = f"{topic}: entry {task.ranges[0].ledger_id}:1 "
+    assert lost in caplog.text
+    with pytest.raises(DataLossError, match=lost):
+        list(batches(task))
+    (rows,) = SmallBatches(allowed=True).rows([replace(task, fail_on_data_loss=False)]) or ()
+    assert rows.num_rows == 1
 
 
 def only_task(lending: Any, topic: str, **given: str) -> Task:

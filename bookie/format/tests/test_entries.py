@@ -104,6 +104,16 @@ def test_cut_and_rest_make_the_whole(payloads, data):
     assert entries.payloads(rest, rest.first, rest.last, 1 << 30) == payloads[count:]
 
 
+def test_many_bytes_are_a_view_of_the_run():
+    run = entries.seal(7, 0, -1, 0, [bytes(entries.VIEW_BYTES_MIN // 2)] * 3)
+    one, count = entries.records_of(run, 1, 1, len(run.blob))
+    assert (one, count) == (run.blob[run.offsets[1] : run.offsets[2]], 1)
+    assert isinstance(one, bytes)
+    two, count = entries.records_of(run, 1, 9, len(run.blob))
+    assert (two, count) == (run.blob[run.offsets[1] :], 2)
+    assert two.obj is run.blob
+
+
 def test_a_broken_record_behind_the_first_only_ends_the_answer():
     """It was read because it stood there; the index may know a whole one elsewhere."""
     run = entries.seal(1, 5, -1, 0, [b"a", b"b", b"c"])

@@ -37,9 +37,9 @@ class Batch:
         self.bytes_left = max(min(request.bytes_max, size_max) - BATCH_HEAD_BYTES, 1)
         self.last_bytes = usual_bytes
         """The mean size of the last entries."""
-        self.pieces: list[bytes] = []
+        self.pieces: list[bytes | memoryview] = []
 
-    def _add(self, records: bytes, count: int) -> None:
+    def _add(self, records: bytes | memoryview, count: int) -> None:
         self.pieces.append(records)
         self._count(count, len(records))
 
@@ -78,14 +78,19 @@ class Batch:
         ledgers.known(ledger_id)
         while not self.gather(ledgers):
             try:
-                entry = await ledgers.entry(ledger_id, self.next, self._ahead_bytes)
+                records, count = await ledgers.records(
+                    ledger_id, self.next, self.count_left, self.bytes_left, self._ahead_bytes
+                )
             except BrokerError:
                 if not self.pieces:
                     raise
                 break  # a read that begins there reports it
-            if self.pieces and len(entry) + ENTRY_HEAD_BYTES > self.bytes_left:
+            if count:
+                self._add(records, count)
+            elif self.pieces:
                 break
-            self._add_entry(entry)
+            else:  # the first is returned whatever its size
+                self._add_entry(await ledgers.entry(ledger_id, self.next))
         return self.response()
 
     @property

@@ -205,9 +205,15 @@ class ServedLedgers:
 
     def records_at_once(
         self, ledger_id: int, first: int, count_max: int, bytes_max: int
-    ) -> tuple[bytes, int] | None:
+    ) -> tuple[bytes | memoryview, int] | None:
         """Entries that are together in memory, each behind its length, and their number."""
         return self._lookup.records_at_once(ledger_id, first, count_max, bytes_max)
+
+    async def records(
+        self, ledger_id: int, first: int, count_max: int, bytes_max: int, ahead_bytes: int
+    ) -> tuple[bytes | memoryview, int]:
+        """The same from the disk, perhaps none; `EntryNotFound` as of `entry`."""
+        return await self._lookup.records(ledger_id, first, count_max, bytes_max, ahead_bytes)
 
     async def entry(self, ledger_id: int, entry_id: int, ahead_bytes: int = 0) -> bytes:
         """One entry from the disk; `EntryNotFound` only if it was certainly never added."""

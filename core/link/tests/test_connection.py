@@ -13,11 +13,13 @@ import trio.testing
 
 from magnetar.core.kernel.clock import Clock
 from magnetar.core.link.connection import (
+    JOIN_BYTES_MAX,
     PROOF_BYTES,
     SENDING_SECONDS,
     SENT_UNSEEN,
     Connection,
     TouchedConnections,
+    rest_of,
 )
 from magnetar.core.link.limits import MEBIBYTE, LinkLimits
 from magnetar.core.link.memory.inbound import ASKING_BYTES
@@ -93,6 +95,35 @@ async def test_what_a_wire_keeps_is_counted_and_comes_when_the_rest_is_sent() ->
             await trio.lowlevel.checkpoint()
         assert connection.packed_bytes == 0
         assert not connection.congested
+
+
+def test_what_is_left_of_a_piece() -> None:
+    large = bytes(JOIN_BYTES_MAX + 1)
+    for piece in (large, memoryview(large)):
+        view = rest_of(piece, 1)
+        assert isinstance(view, memoryview)
+        assert (view.obj, view) == (large, large[1:])
+    assert rest_of(large, len(large) - 3) == large[-3:]
+    assert isinstance(rest_of(large, len(large) - 3), bytes), "little is copied, and not all kept"
+    assert rest_of(b"abc", 1) == b"bc"
+
+
+async def test_what_is_left_of_a_large_piece_is_not_copied() -> None:
+    piece = bytes(64 * MEBIBYTE)
+    async with answered(LinkLimits(outbox_high_bytes=128 * MEBIBYTE)) as (bench, stream):
+        (connection,) = bench.connections
+        connection.wire = KeepingWire(connection, [piece])
+        connection.touch()
+        while not connection.outbox:
+            await trio.lowlevel.checkpoint()
+        (rest,) = connection.outbox
+        assert isinstance(rest, memoryview)
+        assert rest.obj is piece
+        await receive_exactly(stream, len(piece) * 3 // 4)
+        while connection.outbox_bytes > len(piece) // 2:
+            await trio.lowlevel.checkpoint()
+        assert await receive_exactly(stream, len(piece) // 4) == bytes(len(piece) // 4)
+        assert not connection.outbox
 
 
 async def test_what_is_packed_counts_before_it_is_flushed() -> None:

@@ -138,6 +138,7 @@ VALID = {
     "json": avro(X, kind=SchemaKind.JSON),
     "python's string": TopicSchema(SchemaKind.STRING, b"null"),
     "string": TopicSchema(SchemaKind.STRING),
+    "another registry's": TopicSchema(SchemaKind.EXTERNAL, b"\x00 anything"),
     "int64": TopicSchema(SchemaKind.INT64),
     "protobuf": TopicSchema(SchemaKind.PROTOBUF_NATIVE, TIMESTAMP),
     "a pair": pair("STRING", "AVRO", joined(b"null", ONE.definition)),
@@ -153,7 +154,6 @@ INVALID = {
     "half a pair": pair("STRING", "AVRO", joined(b"", b"{")),
     "no pair": TopicSchema(SchemaKind.KEY_VALUE, b"{}"),
     "a client's": TopicSchema(SchemaKind.AUTO_CONSUME),
-    "another registry's": TopicSchema(SchemaKind.EXTERNAL),
 }
 
 
@@ -167,6 +167,14 @@ def test_valid(schema: TopicSchema) -> None:
 def test_invalid(schema: TopicSchema) -> None:
     with pytest.raises(IncompatibleSchema):
         verdicts.check_valid(schema)
+
+
+def test_what_another_registry_judges_follows_its_kind_only() -> None:
+    one, other = (TopicSchema(SchemaKind.EXTERNAL, each) for each in (b"1", b"2"))
+    verdicts.check_follows(one, other, SchemaStrategy.FULL_TRANSITIVE)
+    assert verdicts.identity_of(one) != verdicts.identity_of(other)
+    with pytest.raises(IncompatibleSchema):
+        verdicts.check_follows(one, ONE, SchemaStrategy.FULL)
 
 
 def test_identity() -> None:

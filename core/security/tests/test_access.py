@@ -6,7 +6,7 @@ import pytest
 
 from magnetar.core.kernel.errors import Unauthenticated, Unauthorized
 from magnetar.core.security.access import Access
-from magnetar.core.security.actions import Action, ResourceType
+from magnetar.core.security.actions import Action, ResourceType, subscription_of
 from magnetar.core.security.conversation import PLAIN, AuthPeer
 from magnetar.core.security.identity import ANYBODY, Identity
 from magnetar.core.security.tests.people import guarded
@@ -42,5 +42,8 @@ def test_a_refusal_says_who_what_and_where() -> None:
     access.check(Identity("root"), Action.WRITE, ResourceType.TOPIC, TOPIC)
     with pytest.raises(Unauthorized, match=f"^ali may not write topic {TOPIC}$"):
         access.check(Identity("ali"), Action.WRITE, ResourceType.TOPIC, TOPIC)
+    name = subscription_of(TOPIC, "s|1")
+    with pytest.raises(Unauthorized, match=rf"^ali may not read subscription s\|1 of {TOPIC}$"):
+        access.check(Identity("ali"), Action.READ, ResourceType.SUBSCRIPTION, name)
     with pytest.raises(Unauthorized, match=r"^an anonymous client may not write any topic$"):
         access.check_somewhere(ANYBODY, Action.WRITE, ResourceType.TOPIC)

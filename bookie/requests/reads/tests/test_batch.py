@@ -23,9 +23,9 @@ class EntriesOnDisk:
     def records_at_once(self, ledger_id, first, count_max, bytes_max):
         return None
 
-    async def entry(self, ledger_id, entry_id, ahead_bytes=0):
+    async def records(self, ledger_id, first, count_max, bytes_max, ahead_bytes):
         self.asked.append(ahead_bytes)
-        return self.payload
+        return len(self.payload).to_bytes(4, "big") + self.payload, 1
 
 
 @pytest.mark.parametrize("version", [2])

@@ -17,7 +17,7 @@ from magnetar.core.kernel.errors import Invalid
 from magnetar.core.policy.declaration import Levels, Policy, Scope
 from magnetar.core.policy.stored import OWN_CLUSTER
 from magnetar.core.policy.values import BacklogQuota, QuotaType
-from magnetar.wire.http.admin.policies.limits import check
+from magnetar.wire.http.admin.policies.limits import check, check_numbers
 from magnetar.wire.http.request import AdminRequest
 from magnetar.wire.http.rights import Needs
 from magnetar.wire.http.routes import AdminHandler, Row, Table, changing, plain_text
@@ -112,7 +112,11 @@ def _quotas(level: Level) -> list[Row]:
         return {"destination_storage": none, "message_age": none, **found}
 
     async def put(request: AdminRequest) -> None:
-        quota = await request.json(BacklogQuota)
+        quota = await _sent_quota(request)
+        if quota is None:
+            await remove(request)
+            return
+        check_numbers("backlogQuota", quota)
         present = (await level.policies(request)).backlog_quotas
         await level.change(request, backlog_quotas={**present, quota_type(request): quota})
 
@@ -126,6 +130,12 @@ def _quotas(level: Level) -> list[Row]:
         ("POST PUT", f"{level.here}/backlogQuota", put, Needs.TENANT_ADMIN),
         ("DELETE", f"{level.here}/backlogQuota", remove, Needs.TENANT_ADMIN),
     ]
+
+
+async def _sent_quota(request: AdminRequest) -> BacklogQuota | None:
+    """`null` removes the quota."""
+    is_null = (await request.body()).strip() == b"null"
+    return None if is_null else await request.json(BacklogQuota)
 
 
 def quota_type(request: AdminRequest) -> QuotaType:

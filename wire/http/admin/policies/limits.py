@@ -14,8 +14,10 @@ import msgspec
 from msgspec import Struct
 from starlette.exceptions import HTTPException
 
+from magnetar.core.broker.catalog import PARTITIONS_MAX
 from magnetar.core.kernel.errors import Invalid
-from magnetar.core.policy.declaration import Policy, Scope
+from magnetar.core.policy.declaration import Levels, Policy, Scope
+from magnetar.core.policy.policies import NamespacePolicies
 from magnetar.core.policy.values import (
     SUBSCRIPTION_TYPES,
     AutoTopicCreation,
@@ -29,30 +31,75 @@ from magnetar.wire.http.routes import not_here
 
 MEBIBYTE: Final = 1024 * 1024
 INT_MAX: Final = (1 << 31) - 1
+LONG_MAX: Final = (1 << 63) - 1
+LONGS: Final = frozenset(
+    [
+        "dispatch_throttling_rate_in_byte",
+        "limit_size",
+        "max_delivery_delay_in_millis",
+        "publish_throttling_rate_in_byte",
+        "retention_size_in_mb",
+        "tick_time",
+    ]
+)
+"""Fields of 64 bits; all other numbers of policies have 32 in Java."""
+OFFLOAD_LONGS: Final = (
+    "managedLedgerOffloadDeletionLagInMillis",
+    "managedLedgerOffloadThresholdInBytes",
+    "managedLedgerOffloadThresholdInSeconds",
+)
+AUTH_MODES: Final = ("None", "Prefix")
 
 
 def check(request: AdminRequest, policy: Policy, scope: Scope, value: Any) -> None:
     """Refuse a value that this level may not set."""
+    name = scope.paths[0]
     if isinstance(value, int):
-        name = scope.paths[0]
         if value < 0 and not policy.signed:
             raise HTTPException(412, scope.negative or f"{name} must be 0 or more")
         if value > INT_MAX and not policy.wide:
             raise Invalid(f"{name} has at most 31 bits")
     if value is None:
         return
-    if policy.shape is not None:
-        value = _read(scope.paths[0], value, policy.shape)
+    read = value if policy.shape is None else _read(name, value, policy.shape)
+    check_numbers(name, read)
     if policy.name in CHECKS:
-        CHECKS[policy.name](request, scope, value)
+        CHECKS[policy.name](request, scope, read)
 
 
-def _read(name: str, value: Any, shape: type[Struct]) -> Any:
+def _read(name: str, value: Any, shape: Any) -> Any:
     """Raise `Invalid` for a value that would have no effect when it is read."""
     try:
         return msgspec.convert(value, shape, strict=False)
     except msgspec.ValidationError as error:
         raise Invalid(f"the body is no {name}: {error}") from error
+
+
+def check_numbers(name: str, value: Any) -> None:
+    """Raise `Invalid` for a number that Java's tools cannot read: they would not end."""
+    for field in value.__struct_fields__ if isinstance(value, Struct) else ():
+        number, most = getattr(value, field), LONG_MAX if field in LONGS else INT_MAX
+        if isinstance(number, int) and not -most <= number <= most:
+            raise Invalid(f"{field} of {name} has at most {most.bit_length()} bits")
+
+
+def checked_policies(
+    request: AdminRequest, levels: Levels, policies: NamespacePolicies
+) -> NamespacePolicies:
+    """All policies of a namespace, if it may have them. Older tools send -1 for undecided."""
+    undecided = {}
+    for policy, scope in levels.at("namespace"):
+        value = getattr(policies, policy.name)
+        if policy.per_cluster and isinstance(value, dict):
+            for each in value.values():
+                check(request, policy, scope, each)
+        elif value == -1 and not policy.signed:
+            undecided[policy.name] = scope.initial
+        elif scope.paths and value is not None:
+            check(request, policy, scope, _read(scope.paths[0], value, policy.kind))
+    for quota in policies.backlog_quotas.values():
+        check_numbers("backlogQuota", quota)
+    return msgspec.structs.replace(policies, **undecided)
 
 
 def _check_types(_ask: AdminRequest, _scope: Scope, sent: list[str]) -> None:
@@ -63,6 +110,25 @@ def _check_types(_ask: AdminRequest, _scope: Scope, sent: list[str]) -> None:
 def _check_clusters(request: AdminRequest, _scope: Scope, sent: list[str]) -> None:
     if set(sent) - {request.broker.settings.cluster}:
         raise not_here("nothing is replicated to other clusters by this server")
+
+
+def _check_auth_mode(_ask: AdminRequest, _scope: Scope, sent: str) -> None:
+    if sent not in AUTH_MODES:
+        raise Invalid(f"subscriptionAuthMode is {' or '.join(AUTH_MODES)}")
+
+
+def _check_group(_ask: AdminRequest, _scope: Scope, sent: str) -> None:
+    if not sent.strip():
+        raise HTTPException(412, "Anti-affinity group can't be empty")
+
+
+def _check_offload(_ask: AdminRequest, scope: Scope, sent: dict[str, Any]) -> None:
+    """Kept without effect; but tools have to read it."""
+    for field in OFFLOAD_LONGS:
+        number = sent.get(field)
+        is_number = isinstance(number, int) and not isinstance(number, bool)
+        if number is not None and not (is_number and -LONG_MAX <= number <= LONG_MAX):
+            raise Invalid(f"{field} of {scope.paths[0]} is a number of 64 bits")
 
 
 def _check_message_size(request: AdminRequest, scope: Scope, sent: int) -> None:
@@ -84,6 +150,9 @@ def check_auto_creation(sent: AutoTopicCreation | None) -> None:
         return
     trouble = ""
     number = sent.default_num_partitions
+    if sent.topic_type == "partitioned" and (number or 0) > PARTITIONS_MAX:
+        text = f"Number of partitions should be less than or equal to {PARTITIONS_MAX}"
+        raise HTTPException(406, text)
     if sent.topic_type not in ("partitioned", "non-partitioned"):
         trouble = f"Unknown topic type [{'null' if sent.topic_type is None else sent.topic_type}]"
     elif sent.topic_type == "non-partitioned" and number is not None:
@@ -120,10 +189,14 @@ def check_retention(retention: Retention | None, quotas: Mapping[QuotaType, Back
 
 
 CHECKS: Final[Mapping[str, Callable[[AdminRequest, Scope, Any], None]]] = {
+    "allowed_clusters": _check_clusters,
+    "anti_affinity": _check_group,
     "auto_topic_creation": lambda _ask, _scope, sent: check_auto_creation(sent),
     "max_message_size": _check_message_size,
+    "offload_policies": _check_offload,
     "persistence": _check_persistence,
     "replication": _check_clusters,
+    "subscription_auth_mode": _check_auth_mode,
     "subscription_types": _check_types,
 }
 """Checks by policy name, beyond those of its type and its declaration."""

@@ -11,7 +11,7 @@ from magnetar.core.policy.declaration import Levels
 from magnetar.core.policy.policies import NamespacePolicies, decode
 from magnetar.wire.http.admin.policies import level
 from magnetar.wire.http.admin.policies.level import Level
-from magnetar.wire.http.admin.policies.limits import check_auto_creation, check_retention
+from magnetar.wire.http.admin.policies.limits import check_retention, checked_policies
 from magnetar.wire.http.request import AdminRequest
 from magnetar.wire.http.rights import Needs
 from magnetar.wire.http.routes import Table, changing
@@ -37,8 +37,7 @@ def parsed_policies(request: AdminRequest, body: Any) -> NamespacePolicies:
         msgspec.json.encode(body), request.broker.catalog.levels.namespace
     )
     check_retention(policies.retention, policies.backlog_quotas)
-    check_auto_creation(policies.auto_topic_creation)
-    return policies
+    return checked_policies(request, request.broker.catalog.levels, policies)
 
 
 async def _policies(request: AdminRequest) -> NamespacePolicies:

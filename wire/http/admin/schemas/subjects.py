@@ -77,12 +77,12 @@ async def _seen(
 ) -> AsyncGenerator[tuple[Named, tuple[SchemaVersion, ...]], None]:
     """The subjects that the client may ask about, with their versions."""
     schemas, prefix = request.broker.schemas, _prefix(request)
-    deleted = request.flag("deleted")
     in_topics, others = await schemas.names_in(HOME), await schemas.subjects()
     names: Iterator[Named] = (TopicName.parse(f"{HOME}/{local}") for local in in_topics)
     async for name in Cooperative(chain(names, others)):
-        may_see = subject_of(name).startswith(prefix) and request.allows(*to_see(name))
-        if may_see and (found := await versions_of(request, name, deleted=deleted)):
+        if not subject_of(name).startswith(prefix) or not request.allows(*to_see(name)):
+            continue
+        if found := await versions_of(request, name, deleted=request.flag("deleted")):
             yield name, found
 
 

@@ -97,3 +97,93 @@ NUMBERS = [
 @pytest.mark.parametrize("policy", NUMBERS)
 async def test_no_refusal_names_a_field_of_ours(visitor: Visitor, policy: str) -> None:
     assert "_" not in await visitor.fails(412, "POST", f"{HERE}/{policy}", -1)
+
+
+LARGE = 1 << 40
+"""More than an int of Java's: its tools do not end when they read one."""
+
+
+@pytest.mark.parametrize(
+    ("policy", "value"),
+    [
+        ("dispatchRate", {"dispatchThrottlingRateInMsg": LARGE}),
+        ("dispatchRate", {"ratePeriodInSecond": LARGE}),
+        ("publishRate", {"publishThrottlingRateInMsg": -LARGE}),
+        ("publishRate", {"publishThrottlingRateInByte": 1 << 63}),
+        ("subscribeRate", {"subscribeThrottlingRatePerConsumer": LARGE}),
+        ("retention", {"retentionTimeInMinutes": LARGE, "retentionSizeInMB": 1}),
+        ("inactiveTopicPolicies", {"maxInactiveDurationSeconds": LARGE}),
+        ("delayedDelivery", {"tickTime": 1 << 63}),
+        ("persistence", {"bookkeeperEnsemble": LARGE}),
+        ("backlogQuota", {"limitTime": LARGE}),
+        ("offloadPolicies", {"managedLedgerOffloadThresholdInBytes": "x"}),
+        ("offloadPolicies", {"managedLedgerOffloadThresholdInBytes": 1 << 63}),
+        ("subscriptionAuthMode", "nope"),
+    ],
+)
+async def test_what_tools_cannot_read_is_not_stored(
+    visitor: Visitor, policy: str, value: Any
+) -> None:
+    before = await visitor.get(HERE)
+    await visitor.fails(400, "POST", f"{HERE}/{policy}", value)
+    assert await visitor.get(HERE) == before
+    if policy != "subscriptionAuthMode":
+        await visitor.topic("a")
+        await visitor.fails(400, "POST", f"{TOPIC}/{policy}", value)
+
+
+async def test_numbers_that_are_long_in_java(visitor: Visitor) -> None:
+    await visitor.does("POST", f"{HERE}/offloadDeletionLagMs", 30 * 86_400_000)
+    await visitor.does("POST", f"{HERE}/publishRate", {"publishThrottlingRateInByte": LARGE})
+    await visitor.does("POST", f"{HERE}/backlogQuota", {"limitSize": LARGE})
+
+
+@pytest.mark.parametrize(
+    ("status", "policies"),
+    [
+        (412, {"max_producers_per_topic": -4}),
+        (412, {"max_unacked_messages_per_consumer": -5}),
+        (412, {"message_ttl_in_seconds": -5}),
+        (412, {"compaction_threshold": -5}),
+        (400, {"subscription_types_enabled": ["Nope"]}),
+        (400, {"schema_compatibility_strategy": "NOPE"}),
+        (400, {"publishMaxMessageRate": {"standalone": {"publishThrottlingRateInMsg": "x"}}}),
+        (400, {"topicDispatchRate": 5}),
+        (400, {"persistence": {"bookkeeperEnsemble": "x"}}),
+        (400, {"backlog_quota_map": {"message_age": {"limitTime": LARGE}}}),
+        (405, {"allowed_clusters": ["elsewhere"]}),
+    ],
+)
+async def test_a_namespace_is_not_made_with_what_it_may_not_have(
+    visitor: Visitor, status: int, policies: Any
+) -> None:
+    path = "/admin/v2/namespaces/public/made"
+    await visitor.fails(status, "PUT", path, policies)
+    await visitor.fails(404, "GET", path)
+
+
+async def test_older_tools_say_minus_one_for_undecided(visitor: Visitor) -> None:
+    path = "/admin/v2/namespaces/public/made"
+    await visitor.does("PUT", path, {"max_unacked_messages_per_consumer": -1})
+    assert (await visitor.get(path)).get("max_unacked_messages_per_consumer") is None
+
+
+async def test_no_more_partitions_than_may_be(visitor: Visitor) -> None:
+    body = {"topicType": "partitioned", "defaultNumPartitions": 10_001}
+    why = await visitor.fails(406, "POST", f"{HERE}/autoTopicCreation", body)
+    assert why == "Number of partitions should be less than or equal to 10000"
+
+
+async def test_null_removes_a_quota(visitor: Visitor) -> None:
+    await visitor.does("POST", f"{HERE}/backlogQuota", {"limitSize": 10})
+    await visitor.does("POST", f"{HERE}/backlogQuota", b"null")
+    assert await visitor.get(f"{HERE}/backlogQuotaMap") == {}
+
+
+async def test_a_group_has_a_name(visitor: Visitor) -> None:
+    why = await visitor.fails(412, "POST", f"{HERE}/antiAffinity", b" ")
+    assert why == "Anti-affinity group can't be empty"
+
+
+async def test_other_clusters_are_not_allowed(visitor: Visitor) -> None:
+    await visitor.fails(405, "POST", f"{HERE}/allowedClusters", ["elsewhere"])

@@ -33,6 +33,7 @@ VALUES: dict[str, Any] = {
     "offloadPolicies": {"x": 1},
     "schemaCompatibilityStrategy": "FORWARD",
     "schemaAutoUpdateCompatibilityStrategy": "Backward",
+    "subscriptionAuthMode": "Prefix",
 }
 BOOLEANS = {
     "deduplication",
