@@ -209,7 +209,7 @@ class Catalog:
     async def put_cluster(self, name: str, body: bytes, *, create: bool) -> None:
         """Create or change a cluster; all fields that tools send are stored."""
         check_entity("cluster", name)
-        decode(body, Cluster)
+        decode(body, Cluster, "not a cluster")
         path = f"{CLUSTERS}/{name}"
         if not create:
             await self.get_cluster(name)
@@ -229,7 +229,7 @@ class Catalog:
         found = await self._get(f"{TENANTS}/{name}")
         if found is None:
             raise NotFound(f"tenant {name} does not exist")
-        return decode(found, Tenant)
+        return decode(found, Tenant, "not a tenant")
 
     async def put_tenant(self, name: str, tenant: Tenant, *, create: bool) -> None:
         """Create a tenant or change one."""
@@ -309,7 +309,11 @@ class Catalog:
     async def partitions(self, name: TopicName) -> int:
         """The number of partitions; 0 for a topic without any, or that does not exist."""
         found = await self._get(f"{PARTITIONED}/{name.base.managed_ledger}", name.namespace)
-        return decode(found, Partitioned).partitions if found is not None else 0
+        return (
+            decode(found, Partitioned, "not a number of partitions").partitions
+            if found is not None
+            else 0
+        )
 
     async def partitioned_of(self, namespace: NamespaceName) -> dict[TopicName, int]:
         """The partitioned topics of a namespace and how many partitions each has."""
@@ -334,7 +338,11 @@ class Catalog:
         _check_partitions(partitions)
         path = f"{PARTITIONED}/{name.managed_ledger}"
         found = await self._find(path)
-        present = 0 if found is None else decode(found.value, Partitioned).partitions
+        present = (
+            0
+            if found is None
+            else decode(found.value, Partitioned, "not a number of partitions").partitions
+        )
         if not present:
             raise NotFound(f"{name} is not a partitioned topic")
         if partitions <= present:

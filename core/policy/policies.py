@@ -321,15 +321,17 @@ def effective(
     return levels_of(type(broker)).in_force(broker, namespace, topic, cluster)
 
 
-def decode(body: bytes, kind: type[Kind]) -> Kind:
-    """Read a record; an empty body or `null` decides nothing, nor does a `null` within."""
+def decode(body: bytes, kind: type[Kind], wrong: str = "not a policy") -> Kind:
+    """Read a record; an empty body or `null` decides nothing, nor does a `null` within. `wrong` is
+    what the error says of one that cannot be read.
+    """
     if not body.strip():
         return kind()
     try:
         # as lenient as Jackson: numbers and booleans may come as strings
         return msgspec.convert(_decided(msgspec.json.decode(body)), kind, strict=False)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise Invalid(f"not a policy: {error}") from error
+        raise Invalid(f"{wrong}: {error}") from error
 
 
 def _decided(value: Any) -> Any:

@@ -18,8 +18,18 @@ HOME: Final = NamespaceName.parse(DEFAULT_NAMESPACE)
 """Decides for subjects of no topic."""
 
 
+CONTEXT: Final = ":."
+"""Before the name of a context."""
+DEFAULT_CONTEXT: Final = ":.:"
+
+
 def named(subject: str) -> Named:
-    """What has the schemas of a subject."""
+    """What has the schemas of a subject. One of another context than the default is refused
+    (`QualifiedSubject.java` of Confluent's registry 8.0).
+    """
+    subject = subject.removeprefix(DEFAULT_CONTEXT)
+    if subject.startswith(CONTEXT):
+        raise Invalid(f"{subject[:40]} is of a context: the only one here has no name")
     if not subject or len(subject) > LETTERS_MAX or not subject.isprintable():
         raise Invalid(f"the name of a subject has 1 to {LETTERS_MAX} printable letters")
     if subject.endswith(OF_VALUES):

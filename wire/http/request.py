@@ -237,7 +237,7 @@ class AdminRequest:
         body = await self.body()
         if body.strip():
             parsed(body)
-        return decode(body, kind)
+        return decode(body, kind, "the body is invalid")
 
     async def exact(self, kind: type[Kind]) -> Kind | None:
         """The body as a value of type `kind`, which limits its numbers, as a program writes it;

@@ -19,8 +19,8 @@ from collections.abc import Callable, Mapping
 from enum import Enum
 from typing import TYPE_CHECKING, Final
 
-from magnetar.core.kernel.errors import Unauthenticated, Unauthorized
-from magnetar.core.schema.records import Subject
+from magnetar.core.kernel.errors import Invalid, Unauthenticated, Unauthorized
+from magnetar.core.schema.records import Named, Subject
 from magnetar.core.schema.subjects import HOME, named
 from magnetar.core.security.actions import Action, ResourceType, subscription_of
 from magnetar.core.security.conversation import BASIC, TOKEN, AuthPeer
@@ -99,17 +99,25 @@ def _producer(request: AdminRequest) -> Need:
 
 
 def _subject(request: AdminRequest) -> Need:
-    name = named(request.part("subject"))
+    name = _named(request)
     if isinstance(name, Subject):
         return Action.DESCRIBE, ResourceType.NAMESPACE, str(HOME)
     return Action.DESCRIBE, ResourceType.TOPIC, name.full
 
 
 def _subject_writer(request: AdminRequest) -> Need:
-    name = named(request.part("subject"))
+    name = _named(request)
     if isinstance(name, Subject):
         return Action.ALTER, ResourceType.TENANT, HOME.tenant
     return Action.WRITE, ResourceType.TOPIC, name.full
+
+
+def _named(request: AdminRequest) -> Named:
+    """A name that cannot be is refused by the handler, in its own form."""
+    try:
+        return named(request.part("subject"))
+    except Invalid:
+        return Subject("")
 
 
 DEMANDS: Final[Mapping[Needs, Callable[[AdminRequest], Need]]] = {

@@ -30,7 +30,15 @@ def test_who_decides_for_a_topic() -> None:
     assert str(namespace_of(named("a/b/t-value"))) == "a/b"
 
 
-@pytest.mark.parametrize("text", ["", "a\nb", "a" * 600])
+def test_the_context_without_a_name() -> None:
+    assert named(":.:t-value") == TopicName.parse("t")
+    assert named(":.:t-key") == Subject("t-key")
+    assert named(":t-key") == Subject(":t-key")
+
+
+@pytest.mark.parametrize(
+    "text", ["", "a\nb", "a" * 600, ":.:", ":.ctx:a", ":.ctx", ":.:" + ":.a:b"]
+)
 def test_names_that_are_none(text: str) -> None:
     with pytest.raises(Invalid):
         named(text)

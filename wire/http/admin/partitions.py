@@ -10,7 +10,7 @@ from msgspec import Struct
 from magnetar.core.broker import administration
 from magnetar.core.kernel.errors import Invalid
 from magnetar.wire.http.admin import topic_properties
-from magnetar.wire.http.admin.topic_lookup import check_one_owner
+from magnetar.wire.http.admin.topic_lookup import check_creatable, check_one_owner
 from magnetar.wire.http.audited import note_made
 from magnetar.wire.http.request import AdminRequest, plain
 from magnetar.wire.http.rights import Needs
@@ -27,6 +27,7 @@ class PartitionedTopic(Struct, frozen=True, rename="camel"):
 
 async def create(request: AdminRequest) -> None:
     """The number of partitions and the properties; the body may also be the bare number."""
+    check_creatable(request.topic)
     number, properties = await _sent(request)
     await administration.create_partitioned(request.broker, request.topic, number)
     await topic_properties.keep(request, properties)

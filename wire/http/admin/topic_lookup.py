@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from magnetar.core.broker import administration
 from magnetar.core.kernel.cooperation import Cooperative
-from magnetar.core.kernel.errors import SubscriptionNotFound
+from magnetar.core.kernel.errors import Invalid, SubscriptionNotFound
 from magnetar.core.kernel.names import TopicName
 from magnetar.core.ledger.log.chain import Position
 from magnetar.core.topic.persistent_topic import PersistentTopic
@@ -18,6 +18,11 @@ from magnetar.core.topic.topic import Topic
 from magnetar.wire.http.request import AdminRequest
 from magnetar.wire.http.routes import not_here
 
+COORDINATORS: Final = (
+    "persistent://pulsar/system/transaction_coordinator_assign",
+    "persistent://pulsar/system/__transaction_log_",
+)
+PENDING_ACKS: Final = "__transaction_pending_ack"
 NAMES_PER_REST: Final = 200
 """Owners looked up before yielding to the loop."""
 
@@ -43,6 +48,14 @@ class Target(Struct, frozen=True, rename="camel"):
     @property
     def position(self) -> Position:
         return (self.ledger_id, self.entry_id)
+
+
+def check_creatable(name: TopicName) -> None:
+    """Raise 400 for the names of topics that Apache's brokers make for transactions
+    (`PersistentTopicsBase.validateCreateTopic` of 4.2).
+    """
+    if name.full.startswith(COORDINATORS) or name.full.endswith(PENDING_ACKS):
+        raise Invalid("Cannot create topic in system topic format!")
 
 
 def message_id(topic: Topic, position: Position) -> AdminMessageId:

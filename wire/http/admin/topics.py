@@ -17,6 +17,7 @@ from magnetar.wire.http.admin.access import known_actions
 from magnetar.wire.http.admin.policies.namespaces import change
 from magnetar.wire.http.admin.topic_lookup import (
     AdminMessageId,
+    check_creatable,
     each,
     each_stored,
     message_id,
@@ -82,6 +83,7 @@ async def of_bundle(request: AdminRequest) -> list[str]:
 
 
 async def create(request: AdminRequest) -> None:
+    check_creatable(request.topic)
     body = await request.value(dict[str, Any]) or {}
     given = topic_properties.checked(body.get("properties", body))
     if given and not request.topic.persistent:

@@ -350,6 +350,8 @@ class ConsumerDialogue:
             return True
         self._hold(at, found)
         start = self._shares[number].start
+        if start is not None and all(_is_before(each.position, start) for each in found):
+            self._acknowledge_read(number, at)
         for each in found:
             if start is not None and _is_before(each.position, start):
                 # the place where a reader begins, which it has seen
@@ -381,6 +383,8 @@ class ConsumerDialogue:
         share.outstanding += 1
         if self._reads:
             share.start = at[1:4]
+            if at.batch_index + 1 >= at.batch_size:
+                self._acknowledge_read(max(at.partition, 0), at)
         if self._timeout_ms:
             self._timeouts[at] = self._exchange.now_ms() + self._timeout_ms
             self._wake()
@@ -434,12 +438,9 @@ class ConsumerDialogue:
             raise Invalid("the message id is of another topic")
         at = at._replace(partition=self._partition(number))
         self._timeouts.pop(at, None)
-        if self._reads:
-            if at.batch_index + 1 >= at.batch_size:
-                self._acknowledge(number, at, cumulative=True)
-        elif negative:
+        if negative and not self._reads:
             self._redeliver_later(at)
-        else:
+        elif not self._reads:
             self._acknowledge_one(number, at)
         self._return_permit(number)
 
@@ -449,6 +450,12 @@ class ConsumerDialogue:
             share.outstanding -= 1
             if not self._pulls:
                 share.returned += 1
+
+    def _acknowledge_read(self, number: int, at: Position) -> None:
+        """What a reader was sent is acknowledged, as by readers of Java's client: the broker tells
+        the end of a topic when everything is.
+        """
+        self._acknowledge(number, at, cumulative=True)
 
     def _acknowledge_one(self, number: int, at: Position) -> None:
         if at.batch_index < 0:

@@ -27,6 +27,7 @@ from msgspec import Struct
 
 from magnetar.core.kernel.errors import InvalidName
 from magnetar.core.kernel.names import DOMAINS, TopicName, check_subscription
+from magnetar.core.patterns.patterns import BadPattern, compiled
 from magnetar.wire.pulsar import commands_pb2 as pb
 
 PREFIX: Final = "/ws/"
@@ -131,30 +132,41 @@ def endpoint_of(
     """The endpoint that a request is for."""
     path, _, query = target.partition("?")
     try:
-        fields = parse_qsl(query, keep_blank_values=True, max_num_fields=FIELDS_MAX)
+        fields = parse_qsl(
+            query, keep_blank_values=True, max_num_fields=FIELDS_MAX, errors="strict"
+        )
     except ValueError as error:
-        raise RefusedRequest(400, "Invalid query params: too many, or not URL-encoded") from error
+        reason = "Invalid query params: too many, or not URL-encoded UTF-8"
+        raise RefusedRequest(400, reason) from error
     asked: dict[str, str] = {}
     for name, value in fields:
         asked.setdefault(name, value)
     credentials = credentials_of(headers, asked)
     if path.startswith(SEVERAL):
-        return _several(unquote(path.removeprefix(SEVERAL)), asked, credentials)
+        return _several(_decoded(path.removeprefix(SEVERAL)), asked, credentials)
     kind, names = _kind_of(path, cluster)
     domain, tenant, namespace, *rest = names
     subscription = ""
     if kind is Kind.CONSUMER:
-        subscription = unquote(rest.pop())
-    local = unquote("/".join(each for each in rest if each))
+        subscription = _decoded(rest.pop())
+    local = _decoded("/".join(each for each in rest if each))
     try:
         if "/" in local:
             raise InvalidName(f"{local!r} cannot name a topic: it has a slash")
-        topic = TopicName.parse(f"{domain}://{unquote(tenant)}/{unquote(namespace)}/{local}")
+        topic = TopicName.parse(f"{domain}://{_decoded(tenant)}/{_decoded(namespace)}/{local}")
         if kind is Kind.CONSUMER:
             check_subscription(subscription)
     except InvalidName as error:
         raise RefusedRequest(400, f"Invalid query params: {error}") from error
     return WebSocketEndpoint(kind, (topic,), subscription, asked, credentials)
+
+
+def _decoded(step: str) -> str:
+    """A part of the path, in which no name is made of what is not UTF-8."""
+    try:
+        return unquote(step, errors="strict")
+    except UnicodeDecodeError as error:
+        raise RefusedRequest(400, "Invalid query params: a name is not UTF-8") from error
 
 
 def _several(
@@ -177,6 +189,10 @@ def _several(
         raise RefusedRequest(400, f"Invalid query params: {error}") from error
     if pattern:
         pattern = topics[0].full
+        try:
+            compiled(pattern)
+        except BadPattern as error:
+            raise RefusedRequest(400, f"Invalid query params: topicsPattern: {error}") from error
     return WebSocketEndpoint(
         Kind.CONSUMER,
         topics,

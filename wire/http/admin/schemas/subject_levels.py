@@ -17,6 +17,7 @@ from magnetar.core.schema.subjects import HOME, named, namespace_of
 from magnetar.wire.http.admin.schemas.subject_schemas import (
     LEVEL_INVALID,
     LEVEL_MISSING,
+    SUBJECT_MISSING,
     Answer,
     Problem,
     subject,
@@ -94,7 +95,7 @@ async def get_level_of(request: AdminRequest) -> Answer:
 
 
 async def _sent_level(request: AdminRequest) -> tuple[str, SchemaStrategy]:
-    text = (await request.json(SentLevel)).compatibility
+    text = (await request.json(SentLevel)).compatibility.upper()
     if text not in LEVELS:
         raise Problem(LEVEL_INVALID, f"Invalid compatibility level: one of {', '.join(LEVELS)}")
     return text, LEVELS[text]
@@ -112,6 +113,17 @@ async def set_level(request: AdminRequest) -> Answer:
     return {"compatibility": text}
 
 
+async def remove_level(request: AdminRequest) -> Answer:
+    """Forget what was decided for the default namespace; answer what that was."""
+    before, catalog = await get_level(request), request.broker.catalog
+    async with catalog.changing(HOME):
+        policies = await catalog.policies(HOME)
+        unset = getattr(catalog.levels.namespace(), POLICY)
+        await catalog.set_policies(HOME, msgspec.structs.replace(policies, **{POLICY: unset}))
+    await request.broker.apply_policies(HOME)
+    return before
+
+
 async def set_level_of(request: AdminRequest) -> Answer:
     text, rule = await _sent_level(request)
     await _decide(request, rule)
@@ -119,9 +131,12 @@ async def set_level_of(request: AdminRequest) -> Answer:
 
 
 async def remove_level_of(request: AdminRequest) -> Answer:
-    rule = await level(request, subject(request))
+    """Forget what was decided for the subject itself; answer what that was."""
+    own = await own_level(request, subject(request))
+    if own is None:
+        raise Problem(SUBJECT_MISSING, f"Subject '{request.part('subject')}' not found.")
     await _decide(request, None)
-    return {"compatibility": level_name(rule)}
+    return {"compatibilityLevel": level_name(own)}
 
 
 async def _decide(request: AdminRequest, rule: SchemaStrategy | None) -> None:

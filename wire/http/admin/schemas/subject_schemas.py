@@ -33,9 +33,9 @@ NAMES: Final = {kind: name for name, kind in KINDS.items()}
 PREFIXES: Final = tuple(f"{each.name}-" for each in KINDS.values())
 """Of identities."""
 SUBJECT_MISSING, VERSION_MISSING, SCHEMA_MISSING, LEVEL_MISSING = 40401, 40402, 40403, 40408
-VERSION_DELETED, VERSION_NOT_DELETED = 40406, 40407
+SUBJECT_DELETED, SUBJECT_NOT_DELETED, VERSION_DELETED, VERSION_NOT_DELETED = range(40404, 40408)
 SCHEMA_INVALID, VERSION_INVALID, LEVEL_INVALID, NOT_PERMITTED = 42201, 42202, 42203, 42205
-REFERRED_TO: Final = 42206
+REFERRED_TO, SUBJECT_INVALID = 42206, 42208
 BASE64: Final = re.compile("[A-Za-z0-9+/\\s]+=*\\s*")
 DESCRIPTOR_LETTERS_MAX: Final = 1024 * 1024
 LATEST: Final = -1
@@ -95,7 +95,15 @@ def _problem(code: int, text: str) -> Response:
 
 
 def subject(request: AdminRequest) -> Named:
-    return named(request.part("subject"))
+    return checked(request.part("subject"))
+
+
+def checked(text: str) -> Named:
+    """What has the schemas of a subject that a request names."""
+    try:
+        return named(text)
+    except Invalid as error:
+        raise Problem(SUBJECT_INVALID, str(error)) from error
 
 
 async def sent(request: AdminRequest) -> TopicSchema:

@@ -24,12 +24,13 @@ from magnetar.core.kernel.names import TopicName
 from magnetar.core.schema import records, verdicts
 from magnetar.core.schema.records import Named, SchemaVersion, StoredSchema
 from magnetar.core.schema.schema import TopicSchema
-from magnetar.core.schema.subjects import HOME, subject_of
+from magnetar.core.schema.subjects import CONTEXT, DEFAULT_CONTEXT, HOME, subject_of
 from magnetar.wire.http.admin.schemas.subject_levels import (
     get_level,
     get_level_of,
     level,
     may_add,
+    remove_level,
     remove_level_of,
     set_level,
     set_level_of,
@@ -39,13 +40,15 @@ from magnetar.wire.http.admin.schemas.subject_schemas import (
     NOT_PERMITTED,
     REFERRED_TO,
     SCHEMA_MISSING,
-    SUBJECT_MISSING,
+    SUBJECT_DELETED,
+    SUBJECT_NOT_DELETED,
     VERSION_DELETED,
     VERSION_MISSING,
     VERSION_NOT_DELETED,
     Answer,
     Problem,
     answering,
+    checked,
     one,
     present,
     said_of,
@@ -64,6 +67,7 @@ SCHEMAS_MAX: Final = 1_000
 SCHEMAS_BYTES_MAX: Final = 8 * 1024 * 1024
 OFFSET_INVALID, TOO_LARGE = 40001, 41301
 """Codes of our own."""
+EVERY_CONTEXT: Final = ":*:"
 
 # -- subjects ------------------------------------------------------------------------------------
 
@@ -72,7 +76,7 @@ async def _seen(
     request: AdminRequest,
 ) -> AsyncGenerator[tuple[Named, tuple[SchemaVersion, ...]], None]:
     """The subjects that the client may ask about, with their versions."""
-    schemas, prefix = request.broker.schemas, request.text("subjectPrefix")
+    schemas, prefix = request.broker.schemas, _prefix(request)
     in_topics, others = await schemas.names_in(HOME), await schemas.subjects()
     names: Iterator[Named] = (TopicName.parse(f"{HOME}/{local}") for local in in_topics)
     async for name in Cooperative(chain(names, others)):
@@ -82,17 +86,33 @@ async def _seen(
             yield name, found
 
 
+def _prefix(request: AdminRequest) -> str:
+    """What subjects begin with; of every context, or of the one that there is."""
+    prefix = request.text("subjectPrefix").removeprefix(EVERY_CONTEXT).removeprefix(DEFAULT_CONTEXT)
+    if prefix.startswith(CONTEXT):
+        checked(prefix)
+    return prefix
+
+
+def _part(request: AdminRequest, limit_max: int | None) -> slice:
+    """The part of a list that is asked for."""
+    first, limit = request.number("offset", 0), request.number("limit", -1)
+    if first < 0:
+        raise Problem(OFFSET_INVALID, "offset is 0 or more")
+    limits = [each for each in (limit if limit >= 0 else None, limit_max) if each is not None]
+    return slice(first, first + min(limits) if limits else None)
+
+
 async def list_subjects(request: AdminRequest) -> list[str]:
+    part = _part(request, None)
     async with aclosing(_seen(request)) as seen:
-        return [subject_of(name) async for name, _ in seen]
+        return [subject_of(name) async for name, _ in seen][part]
 
 
 async def list_schemas(request: AdminRequest) -> list[Answer]:
     """The versions of all subjects, some at a time."""
-    first, limit = request.number("offset", 0), request.number("limit", -1)
-    if first < 0:
-        raise Problem(OFFSET_INVALID, "offset is 0 or more")
-    end = first + (min(limit, SCHEMAS_MAX) if limit >= 0 else SCHEMAS_MAX)
+    part = _part(request, SCHEMAS_MAX)
+    first, end = part.start, part.stop
     answers: list[Answer] = []
     count = size = 0
     async with aclosing(_seen(request)) as seen:
@@ -154,15 +174,19 @@ async def register(request: AdminRequest) -> Answer:
 
 
 async def delete(request: AdminRequest) -> list[int]:
-    """Hide all versions; `permanent` deletes what is hidden, too. Ids of hidden ones stay known."""
+    """Hide all versions; `permanent` deletes them if all are hidden. Their ids stay known until
+    then.
+    """
     name, schemas = subject(request), request.broker.schemas
     if request.flag("permanent"):
-        known = await schemas.versions(name)
-        if not known.count:
-            raise Problem(SUBJECT_MISSING, f"Subject '{request.part('subject')}' not found.")
+        found = [each.version + 1 for each in await present(request, deleted=True)]
+        if (await schemas.versions(name)).versions:
+            raise Problem(SUBJECT_NOT_DELETED, f"subject {subject_of(name)} is to be deleted first")
         with refusing_if_referred_to():
             await schemas.forget_unreferred(name)
-        return list(range(1, known.next_version + 1))
+        return found
+    if await versions_of(request, name, deleted=True) and not await versions_of(request, name):
+        raise Problem(SUBJECT_DELETED, f"subject {subject_of(name)} is deleted already")
     found = [each.version + 1 for each in await present(request)]
     with refusing_if_referred_to():
         await schemas.hide(name)
@@ -208,6 +232,8 @@ async def referenced_by(request: AdminRequest) -> list[int]:
 
 async def _stored(request: AdminRequest) -> StoredSchema:
     schema_id = request.path_number("id")
+    if asked := request.text("subject"):  # ids are of no subject here, but nor of a context
+        checked(asked)
     try:
         stored = await request.broker.schemas.by_id(schema_id)
     except NotFound as error:
@@ -273,6 +299,11 @@ async def mode(_ask: AdminRequest) -> Answer:
     return {"mode": "READWRITE"}
 
 
+async def mode_of(request: AdminRequest) -> Answer:
+    subject(request)
+    return await mode(request)
+
+
 async def set_mode(_ask: AdminRequest) -> Answer:
     raise Problem(NOT_PERMITTED, "there is one mode here, READWRITE; it cannot be changed")
 
@@ -315,6 +346,7 @@ TABLES: Final = {
     "/config": _table(
         ("GET", "", get_level, Needs.IDENTITY),
         ("PUT", "", set_level, Needs.SUPERUSER),
+        ("DELETE", "", remove_level, Needs.SUPERUSER),
         ("GET", HERE, get_level_of, Needs.SUBJECT),
         ("PUT", HERE, set_level_of, Needs.SUPERUSER),
         ("DELETE", HERE, remove_level_of, Needs.SUPERUSER),
@@ -322,7 +354,7 @@ TABLES: Final = {
     "/mode": _table(
         ("GET", "", mode, Needs.IDENTITY),
         ("PUT", "", set_mode, Needs.SUPERUSER),
-        ("GET", HERE, mode, Needs.IDENTITY),
+        ("GET", HERE, mode_of, Needs.IDENTITY),
         ("PUT", HERE, set_mode, Needs.SUPERUSER),
         ("DELETE", HERE, set_mode, Needs.SUPERUSER),
     ),

@@ -77,6 +77,17 @@ async def test_a_body_that_is_no_json_or_cannot_be_kept(
         # of names that cannot be
         (412, "PUT", "/admin/v2/tenants/a%20b", {}),
         (412, "PUT", "/admin/v2/persistent/public/default/%FF", None),
+        (400, "PUT", "/admin/v2/persistent/public/default/a-s__transaction_pending_ack", None),
+        (
+            400,
+            "PUT",
+            "/admin/v2/persistent/public/default/s__transaction_pending_ack/partitions",
+            2,
+        ),
+        (400, "PUT", "/admin/v2/persistent/pulsar/system/transaction_coordinator_assign", None),
+        # of no subscription
+        (404, "GET", f"{TOPIC}/subscription/x/replicatedSubscriptionStatus", None),
+        (404, "POST", f"{TOPIC}/subscription/x/replicatedSubscriptionStatus", False),
         # of what is there
         (409, "PUT", "/admin/v2/tenants/public", {"allowedClusters": ["standalone"]}),
         (409, "PUT", "/admin/v2/clusters/standalone", {}),
@@ -96,6 +107,16 @@ async def test_requests_that_are_refused(
     guest: Visitor, status: int, method: str, path: str, body: Any
 ) -> None:
     assert await guest.fails(status, method, path, body)
+
+
+async def test_a_body_that_is_no_policy_is_not_called_one(guest: Visitor) -> None:
+    for method, path, body in (
+        ("PUT", "/admin/v2/tenants/t", {"adminRoles": "me"}),
+        ("POST", f"{S}/resetcursor", {"ledgerId": "x"}),
+        ("POST", "/admin/v2/schemas/public/default/a/schema", {"type": 5}),
+    ):
+        why = await guest.fails(400, method, path, body)
+        assert why.startswith("the body is invalid: "), why
 
 
 async def test_reasons_are_pulsars(guest: Visitor) -> None:

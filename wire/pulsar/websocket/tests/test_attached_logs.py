@@ -92,7 +92,7 @@ async def test_what_is_refused_of_several(guarded_stage: Stage) -> None:
         (f"{SEVERAL}t,other/ns/u&subscriptionType=Shared&token=reader", 403),
         (f"{SEVERAL}t&subscriptionType=Shared&token=nobody", 403),
         (f"{PATTERN}t.*&subscriptionType=Shared&token=reader", 101),
-        (f"{PATTERN}t(?=u)&subscriptionType=Shared&token=reader", 500),
+        (f"{PATTERN}t(?=u)&subscriptionType=Shared&token=reader", 400),
         (f"{PATTERN}other/ns/t.*&subscriptionType=Shared&token=reader", 403),
     ):
         talker = await Talker(guarded_stage).open(target)

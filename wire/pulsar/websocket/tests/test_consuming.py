@@ -286,6 +286,22 @@ async def test_the_end_of_a_topic(stage: Stage) -> None:
     assert await talker.say({"type": "isEndOfTopic"}) == [{"endOfTopic": True}]
 
 
+async def test_a_reader_reaches_the_end_without_acknowledgements(stage: Stage) -> None:
+    await published(stage, b"a")
+    await batch_of(stage, b"b", b"c")
+    talker, heard = await first(stage, f"{READER}?messageId=earliest")
+    assert payloads(heard) == [b"a", b"b", b"c"]
+    assert await talker.say({"type": "isEndOfTopic"}) == [{"endOfTopic": False}]
+    topic: Any = stage.broker.topics["persistent://public/default/t"]
+    await topic.terminate()
+    await talker.hear()
+    assert await talker.say({"type": "isEndOfTopic"}) == [{"endOfTopic": True}]
+    last = heard[2]["messageId"].replace("+", "%2B")
+    late, heard = await first(stage, f"{READER}?messageId={last}")
+    assert heard == []
+    assert await late.say({"type": "isEndOfTopic"}) == [{"endOfTopic": True}]
+
+
 async def test_unsubscribe(stage: Stage) -> None:
     talker = await opened(stage, CONSUMER)
     await talker.say({"type": "unsubscribe"})

@@ -69,6 +69,12 @@ def test_a_cluster_is_dropped_from_the_paths_of_old() -> None:
         ("/ws/v3/consumer/s?topics=t,a/b", 400),
         ("/ws/v3/consumer/s?topics=" + ",".join(map(str, range(1001))), 400),
         ("/ws/v3/consumer/s?topicsPattern=t.*&maxRedeliverCount=1", 400),
+        *((f"/ws/v3/consumer/s?topicsPattern={each}", 400) for each in ("t(", "t[", "t%2B%2B")),
+        *((f"/ws/v2/reader/persistent/{each}", 400) for each in ("%ff/b/t", "a/%ff/t", "a/b/%ff")),
+        ("/ws/v2/consumer/persistent/a/b/t/%ff", 400),
+        ("/ws/v3/consumer/%ff?topics=t", 400),
+        ("/ws/v3/consumer/s?topics=%ff", 400),
+        ("/ws/v2/producer/persistent/a/b/t?producerName=%ff", 400),
     ],
 )
 def test_what_is_refused(target: str, status: int) -> None:

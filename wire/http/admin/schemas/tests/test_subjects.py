@@ -257,7 +257,11 @@ async def test_deleted(visitor: Visitor) -> None:
     assert await says(visitor, "GET", f"/schemas/ids/{schema_id}") == ONE
     await registers(visitor, MORE)
     assert await says(visitor, "GET", f"{SUBJECT}/versions") == [3]
-    assert await says(visitor, "DELETE", f"{SUBJECT}?permanent=true") == [1, 2, 3]
+    await fails(visitor, 40405, "DELETE", f"{SUBJECT}?permanent=true")
+    assert await says(visitor, "DELETE", SUBJECT) == [3]
+    await fails(visitor, 40404, "DELETE", SUBJECT)
+    assert await says(visitor, "DELETE", f"{SUBJECT}?permanent=true") == [1, 3]
+    await fails(visitor, 40401, "DELETE", f"{SUBJECT}?permanent=true")
     await fails(visitor, 40403, "GET", f"/schemas/ids/{schema_id}")
 
 
@@ -270,6 +274,60 @@ async def test_the_rest(visitor: Visitor) -> None:
     await fails(visitor, 40403, "POST", SUBJECT, MORE)
     await registers(visitor, ONE, "/subjects/other")
     assert await says(visitor, "GET", "/subjects?subjectPrefix=o") == ["other"]
+
+
+async def test_some_subjects(visitor: Visitor) -> None:
+    for name in "abc":
+        await registers(visitor, ONE, f"/subjects/{name}")
+    assert await says(visitor, "GET", "/subjects?offset=1") == ["b", "c"]
+    assert await says(visitor, "GET", "/subjects?offset=1&limit=1") == ["b"]
+    assert await says(visitor, "GET", "/subjects?limit=0") == []
+    assert await says(visitor, "GET", "/subjects?limit=-1") == ["a", "b", "c"]
+    await fails(visitor, 40001, "GET", "/subjects?offset=-1")
+
+
+IN_CONTEXT = "%3A.ctx%3At-value"
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        *(("POST", f"/subjects/{IN_CONTEXT}{rest}") for rest in ("", "/versions")),
+        *(("GET", f"/subjects/{IN_CONTEXT}/versions{rest}") for rest in ("", "/1", "/1/schema")),
+        *(("DELETE", f"/subjects/{IN_CONTEXT}{rest}") for rest in ("", "/versions/1")),
+        ("POST", f"/compatibility/subjects/{IN_CONTEXT}/versions/latest"),
+        *((method, f"/config/{IN_CONTEXT}") for method in ("GET", "DELETE")),
+        ("GET", f"/mode/{IN_CONTEXT}"),
+        ("GET", "/subjects?subjectPrefix=:.ctx:"),
+        ("GET", "/schemas?subjectPrefix=:.ctx:t"),
+        ("GET", "/schemas/ids/1?subject=:.ctx:t-value"),
+        ("POST", f"/subjects/{'a' * 600}/versions"),
+    ],
+)
+async def test_contexts_are_refused(visitor: Visitor, method: str, path: str) -> None:
+    await registers(visitor, ONE)
+    why = await fails(visitor, 42208, method, path, ONE if method == "POST" else None)
+    assert "context" in why or "letters" in why
+
+
+async def test_contexts_are_refused_to_those_who_are_asked_for_rights() -> None:
+    async with visiting(access=guarded(superusers=["ann"])) as visitor:
+        path, ann = f"/subjects/{IN_CONTEXT}/versions", {"authorization": "Bearer ann"}
+        for method in ("GET", "POST"):
+            found = await visitor.ask(method, path, ONE, headers=ann)
+            assert found.json()["error_code"] == 42208
+
+
+async def test_the_context_without_a_name_may_be_named(visitor: Visitor) -> None:
+    schema_id = await registers(visitor, ONE, "/subjects/%3A.%3At-value")
+    assert await registers(visitor, ONE) == schema_id
+    for prefix in ("", ":.:", ":*:", ":.:t", ":*:t"):
+        assert await says(visitor, "GET", f"/subjects?subjectPrefix={prefix}") == ["t-value"]
+    assert await says(visitor, "GET", f"/schemas/ids/{schema_id}?subject=:.:t-value") == ONE
+
+
+async def test_a_schema_in_two_subjects_has_two_ids(visitor: Visitor) -> None:
+    assert await registers(visitor, ONE, "/subjects/a") != await registers(visitor, ONE)
 
 
 async def test_all_schemas(visitor: Visitor, monkeypatch: pytest.MonkeyPatch) -> None:
