@@ -198,7 +198,7 @@ def records_of(
     run: Run, first: int, count_max: int, bytes_max: int
 ) -> tuple[bytes | memoryview, int]:
     """Whole records from entry `first` on, which are there, in one piece, and their number: as many
-    as fit, perhaps none. What is large is a view of the run.
+    as fit, perhaps none. What is large, and most of what the run has in memory, is a view of it.
     """
     offsets, start = run.offsets, first - run.first
     stop = min(start + count_max, run.count)
@@ -207,7 +207,7 @@ def records_of(
     if run.apart and stop > start:
         return run.blob + run.apart, 1
     begin, end = offsets[start], offsets[stop]
-    if end - begin >= VIEW_BYTES_MIN:
+    if end - begin >= VIEW_BYTES_MIN and 2 * (end - begin) >= len(run.blob):
         return memoryview(run.blob)[begin:end], stop - start
     return run.blob[begin:end], stop - start
 

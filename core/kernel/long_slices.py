@@ -39,4 +39,4 @@ def ask() -> bool:
     if number is None:
         return False
     attributes = LAYOUT.pack(LAYOUT.size, 0, 0, 0, 0, SLICE_NS, 0, 0)
-    return ctypes.CDLL(None).syscall(number, 0, attributes, 0) == 0
+    return bool(ctypes.CDLL(None).syscall(number, 0, attributes, 0) == 0)

@@ -467,12 +467,14 @@ class Connection:
 
 
 def rest_of(piece: Piece, sent: int) -> Piece:
-    """What is left of a piece that was sent in part: of a large one a view, unless little is left,
-    since the view would keep all of it.
+    """What is left of a piece that was sent in part: of a large one a view, unless that is less
+    than half of what the view would keep in memory, where it counts for nothing.
     """
-    if JOIN_BYTES_MAX < len(piece) >= 2 * sent:
-        piece = memoryview(piece)
-    return piece[sent:]
+    kept = len(piece) if isinstance(piece, bytes) else memoryview(piece.obj).nbytes
+    left = len(piece) - sent
+    if left >= JOIN_BYTES_MAX and 2 * left >= kept:
+        return memoryview(piece)[sent:]
+    return bytes(piece[sent:])
 
 
 class TouchedConnections:

@@ -109,6 +109,9 @@ def test_many_bytes_are_a_view_of_the_run():
     one, count = entries.records_of(run, 1, 1, len(run.blob))
     assert (one, count) == (run.blob[run.offsets[1] : run.offsets[2]], 1)
     assert isinstance(one, bytes)
+    large = entries.seal(7, 0, -1, 0, [bytes(entries.VIEW_BYTES_MIN)] * 3)
+    one, count = entries.records_of(large, 1, 1, len(large.blob))
+    assert isinstance(one, bytes), "the view would keep the two others"
     two, count = entries.records_of(run, 1, 9, len(run.blob))
     assert (two, count) == (run.blob[run.offsets[1] :], 2)
     assert two.obj is run.blob
