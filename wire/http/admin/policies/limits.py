@@ -86,14 +86,16 @@ def check_numbers(name: str, value: Any) -> None:
 def checked_policies(
     request: AdminRequest, levels: Levels, policies: NamespacePolicies
 ) -> NamespacePolicies:
-    """All policies of a namespace, if it may have them. Older tools send -1 for undecided."""
+    """All policies of a namespace, if it may have them. Older tools send -1 for a number that is
+    not decided, and those in Go an empty text.
+    """
     undecided = {}
     for policy, scope in levels.at("namespace"):
         value = getattr(policies, policy.name)
         if policy.per_cluster and isinstance(value, dict):
             for each in value.values():
                 check(request, policy, scope, each)
-        elif value == -1 and not policy.signed:
+        elif value == "" or (value == -1 and not policy.signed):
             undecided[policy.name] = scope.initial
         elif scope.paths and value is not None:
             check(request, policy, scope, _read(scope.paths[0], value, policy.kind))

@@ -162,10 +162,21 @@ async def test_a_namespace_is_not_made_with_what_it_may_not_have(
     await visitor.fails(404, "GET", path)
 
 
-async def test_older_tools_say_minus_one_for_undecided(visitor: Visitor) -> None:
+@pytest.mark.parametrize(
+    ("policy", "undecided"),
+    [
+        ("max_unacked_messages_per_consumer", -1),
+        ("schema_compatibility_strategy", ""),
+        ("subscription_auth_mode", ""),
+        ("antiAffinityGroup", ""),
+    ],
+)
+async def test_tools_say_in_their_ways_that_nothing_is_decided(
+    visitor: Visitor, policy: str, undecided: Any
+) -> None:
     path = "/admin/v2/namespaces/public/made"
-    await visitor.does("PUT", path, {"max_unacked_messages_per_consumer": -1})
-    assert (await visitor.get(path)).get("max_unacked_messages_per_consumer") is None
+    await visitor.does("PUT", path, {policy: undecided})
+    assert (await visitor.get(path)).get(policy) in (None, "UNDEFINED", "None")
 
 
 async def test_no_more_partitions_than_may_be(visitor: Visitor) -> None:
