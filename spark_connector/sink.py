@@ -22,7 +22,7 @@ from pyspark.sql.datasource import (
 
 from magnetar.spark_connector.errors import ConnectorError, OptionError
 from magnetar.spark_connector.writing import columns
-from magnetar.spark_connector.writing.commits import abort, commit
+from magnetar.spark_connector.writing.commits import abort, commit, give_up
 from magnetar.spark_connector.writing.options import SinkOptions
 from magnetar.spark_connector.writing.service import TaskPlace
 from magnetar.spark_connector.writing.tasks import WrittenRows, write
@@ -73,7 +73,10 @@ class BatchJobWriter(DataSourceArrowWriter):
         commit(self._options, self._place, _results(messages))
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        abort(self._options, self._place, _results(messages))
+        if self._options.sink_id:
+            abort(self._options, self._place, _results(messages))
+        else:
+            give_up(self._options, self._place)
 
 
 class StreamWriter(DataSourceStreamArrowWriter):

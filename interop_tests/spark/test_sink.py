@@ -1,10 +1,17 @@
 """Spark writes topics: DataFrames and streams, and what is said of mistakes before a job runs."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from typing import Any
 
+import pyarrow as pa
 import pytest
+
+from magnetar.spark_connector.errors import ConnectorError
+from magnetar.spark_connector.writing.commits import give_up
+from magnetar.spark_connector.writing.options import parse
+from magnetar.spark_connector.writing.service import TaskPlace
+from magnetar.spark_connector.writing.tasks import write
 
 pytestmark = pytest.mark.spark
 
@@ -129,6 +136,30 @@ def test_a_job_that_fails_leaves_nothing_to_see(spark, save, read, topic) -> Non
     assert read(topic) == []
     save(good, topic, **once)
     assert sorted(map(int, values(read(topic)))) == list(range(2_000))
+
+
+def test_a_task_that_outlives_its_job_holds_nobody_up(spark, lending, save, read, topic) -> None:
+    """As one that Spark kills, of which the driver hears nothing."""
+    given = {"service.url": lending.http_url, "topic": topic, "delivery": "exactly_once"}
+    options, task = (
+        parse({**given, "maxBatchBytes": "1k"}, stream=False),
+        TaskPlace(topic, "", 0, 0),
+    )
+    good = spark.createDataFrame([("good",)], "value string")
+    found = []
+
+    def rows() -> Iterator[pa.RecordBatch]:
+        yield pa.RecordBatch.from_pydict({"value": ["lost"] * 2_000})
+        give_up(options, task)
+        save(good, topic, delivery="exactly_once")
+        found.extend(values(read(topic)))
+        late = pa.RecordBatch.from_pydict({"value": ["late"]})
+        assert write([late], options, task).attempt is None, "none begins any more"
+
+    with pytest.raises(ConnectorError):
+        write(rows(), options, task)
+    assert found == ["good"]
+    assert values(read(topic)) == ["good"]
 
 
 @pytest.mark.parametrize("delivery", ["exactly_once", "dedup"])

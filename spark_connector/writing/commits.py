@@ -43,5 +43,13 @@ def abort(options: SinkOptions, place: TaskPlace, results: Iterable[WrittenRows]
         WritingService(options).abort(place, lost)
 
 
+def give_up(options: SinkOptions, place: TaskPlace) -> None:
+    """End a batch job that nobody can run again, with nothing of it committed: also the attempts of
+    tasks that were killed, or that go on, of which nobody else would hear. None begins any more.
+    """
+    if options.delivery is Delivery.EXACTLY_ONCE:
+        WritingService(options).commit(place, [])
+
+
 def _attempts(results: Iterable[WrittenRows]) -> list[tuple[int, int]]:
     return [one.attempt for one in results if one.attempt is not None]
