@@ -16,9 +16,9 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
 import msgspec
-import trio
 from msgspec import Struct
 
+from magnetar.core.kernel.cooperation import KeyedLocks
 from magnetar.core.kernel.errors import (
     AlreadyExists,
     BadVersion,
@@ -89,7 +89,7 @@ class Catalog:
         self._cache: dict[str, Versioned | None] = {}
         """Records by path; None if there is none. Clients may request any number of unknown names,
         so the cache is limited; the oldest entry is removed first."""
-        self._locks: dict[NamespaceName, trio.Lock] = {}
+        self._turns: KeyedLocks[NamespaceName] = KeyedLocks()
         """Locks of the namespaces that are being changed."""
         self._read: dict[NamespaceName, dict[str, int]] = {}
         """For these: the version of each path when the change first read it."""
@@ -127,17 +127,12 @@ class Catalog:
         this broker they wait for each other. A change by another broker is not overwritten: writes
         expect the versions that were first read in this block.
         """
-        lock = self._locks.setdefault(namespace, trio.Lock())
-        try:
-            async with lock:
-                self._read[namespace] = {}
-                try:
-                    yield
-                finally:
-                    del self._read[namespace]
-        finally:
-            if not lock.locked():
-                self._locks.pop(namespace, None)
+        async with self._turns.at(namespace):
+            self._read[namespace] = {}
+            try:
+                yield
+            finally:
+                del self._read[namespace]
 
     def _forget(self, path: str) -> None:
         self._changes += 1
@@ -309,11 +304,7 @@ class Catalog:
     async def partitions(self, name: TopicName) -> int:
         """The number of partitions; 0 for a topic without any, or that does not exist."""
         found = await self._get(f"{PARTITIONED}/{name.base.managed_ledger}", name.namespace)
-        return (
-            decode(found, Partitioned, "not a number of partitions").partitions
-            if found is not None
-            else 0
-        )
+        return 0 if found is None else _partitions_in(found)
 
     async def partitioned_of(self, namespace: NamespaceName) -> dict[TopicName, int]:
         """The partitioned topics of a namespace and how many partitions each has."""
@@ -338,11 +329,7 @@ class Catalog:
         _check_partitions(partitions)
         path = f"{PARTITIONED}/{name.managed_ledger}"
         found = await self._find(path)
-        present = (
-            0
-            if found is None
-            else decode(found.value, Partitioned, "not a number of partitions").partitions
-        )
+        present = 0 if found is None else _partitions_in(found.value)
         if not present:
             raise NotFound(f"{name} is not a partitioned topic")
         if partitions <= present:
@@ -366,6 +353,10 @@ class Catalog:
 def version_of(found: Versioned | None) -> int:
     """The version that a write over this record expects."""
     return ABSENT if found is None else found.version
+
+
+def _partitions_in(record: bytes) -> int:
+    return decode(record, Partitioned, "not a number of partitions").partitions
 
 
 def _check_partitions(partitions: int) -> None:

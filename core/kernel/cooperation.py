@@ -10,13 +10,15 @@ list, whose length the client chooses.
 from __future__ import annotations
 
 import sys
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Iterable
+from contextlib import asynccontextmanager
 from typing import Final, Generic, Protocol, TypeVar
 
 import trio
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+Key = TypeVar("Key", bound=Hashable)
 
 WORK_SECONDS: Final = 0.005
 """How long a task works before it yields."""
@@ -47,6 +49,32 @@ class Cooperative(Generic[Item]):
         for item in self._items:
             return item
         raise StopAsyncIteration
+
+
+class KeyedLocks(Generic[Key]):
+    """One task at a time with each key. A lock is there for as long as somebody has it, or waits
+    for it.
+    """
+
+    __slots__ = ("_locks",)
+
+    def __init__(self) -> None:
+        self._locks: dict[Key, trio.Lock] = {}
+
+    def __contains__(self, key: Key) -> bool:
+        """Whether somebody has the turn."""
+        return key in self._locks
+
+    @asynccontextmanager
+    async def at(self, key: Key) -> AsyncIterator[None]:
+        """Have the turn with a key."""
+        lock = self._locks.setdefault(key, trio.Lock())
+        try:
+            async with lock:
+                yield
+        finally:
+            if not lock.locked():
+                self._locks.pop(key, None)
 
 
 class ListConnection(Protocol):

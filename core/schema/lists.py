@@ -9,12 +9,13 @@ Limits: `LISTS_BYTES_MAX` in memory, `ATTEMPTS_MAX` tries.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
 from typing import Final
 
 import trio
 
+from magnetar.core.kernel.cooperation import KeyedLocks
 from magnetar.core.kernel.errors import AlreadyExists, BadVersion
 from magnetar.core.ports.metadata_store import ABSENT, MetadataStore
 from magnetar.core.schema import records
@@ -53,7 +54,7 @@ class SchemaLists:
         self._lists: LimitedCache[str, KnownVersions] = LimitedCache(LISTS_BYTES_MAX)
         self._changes = 0
         """Counts changes, so that no list read before one is kept after it."""
-        self._locks: dict[str, trio.Lock] = {}
+        self._turns: KeyedLocks[str] = KeyedLocks()
         """Of the lists that this broker is changing."""
 
     def open(self) -> None:
@@ -125,13 +126,6 @@ class SchemaLists:
             return known.versions
         raise BadVersion(f"other brokers keep changing {path}")
 
-    @asynccontextmanager
-    async def alone_with(self, path: str) -> AsyncIterator[None]:
+    def alone_with(self, path: str) -> AbstractAsyncContextManager[None]:
         """Change a list, one task at a time: hundreds of producers may attach at once."""
-        lock = self._locks.setdefault(path, trio.Lock())
-        try:
-            async with lock:
-                yield
-        finally:
-            if not lock.locked():
-                self._locks.pop(path, None)
+        return self._turns.at(path)

@@ -221,4 +221,5 @@ async def test_a_namespace_is_changed_by_one_at_a_time() -> None:
     async with trio.open_nursery() as nursery:
         for namespace in (DEFAULT, DEFAULT, other):
             nursery.start_soon(change, namespace)
-    assert catalog._locks == catalog._read == {}
+    assert catalog._read == {}
+    assert not any(namespace in catalog._turns for namespace in (DEFAULT, other))

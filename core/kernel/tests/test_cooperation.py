@@ -3,7 +3,7 @@
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
-from magnetar.core.kernel.cooperation import WORK_SECONDS, Cooperative, ListLock
+from magnetar.core.kernel.cooperation import WORK_SECONDS, Cooperative, KeyedLocks, ListLock
 
 
 class StepsOfThisTask(trio.abc.Instrument):
@@ -109,3 +109,28 @@ async def test_nothing_is_made_for_a_client_that_leaves() -> None:
         client.relieved()
     assert client.made == 0
     assert await client.ask(lock) is None
+
+
+async def test_one_task_at_a_time_has_the_turn_with_a_key() -> None:
+    turns: KeyedLocks[str] = KeyedLocks()
+    done: list[str] = []
+    end = trio.Event()
+
+    async def take(name: str) -> None:
+        async with turns.at("a"):
+            done.append(name)
+            await end.wait()
+            done.append(f"{name} ends")
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(take, "1")
+        await wait_all_tasks_blocked()
+        nursery.start_soon(take, "2")
+        await wait_all_tasks_blocked()
+        assert done == ["1"]
+        assert "a" in turns
+        async with turns.at("b"):
+            assert "b" in turns
+        end.set()
+    assert done == ["1", "1 ends", "2", "2 ends"]
+    assert not any(map(turns.__contains__, "ab")), "locks that nobody has are gone"

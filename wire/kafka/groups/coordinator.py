@@ -26,6 +26,7 @@ import trio
 
 from magnetar.core.kernel.clock import Clock
 from magnetar.core.kernel.completion import Completion
+from magnetar.core.kernel.cooperation import KeyedLocks
 from magnetar.core.kernel.errors import BrokerError, Corrupted, NotCoordinator
 from magnetar.core.ports.ledger_store import Done
 from magnetar.wire.kafka.errors import (
@@ -92,7 +93,7 @@ class GroupCoordinator:
         """For groups in memory: whether their records say that they have members."""
         self._expected: Counter[str] = Counter()
         """The number of pending joins of each consumer group."""
-        self._loading: dict[str, trio.Lock] = {}
+        self._loading: KeyedLocks[str] = KeyedLocks()
         """Locks of the groups that are being loaded."""
         self._keeping: dict[str, Completion[None]] = {}
         """Consumer groups with changes that are being stored."""
@@ -123,17 +124,12 @@ class GroupCoordinator:
 
     async def _load(self, group_id: str) -> None:
         """Load the stored members, unless the group is in memory."""
-        lock = self._loading.setdefault(group_id, trio.Lock())
-        try:
-            async with lock:
-                kept = None
-                if group_id not in self._groups:
-                    kept = await self._member_store.claim(group_id)
-                if kept is not None:
-                    self._resume(group_id, kept)
-        finally:
-            if not lock.locked():
-                self._loading.pop(group_id, None)
+        async with self._loading.at(group_id):
+            kept = None
+            if group_id not in self._groups:
+                kept = await self._member_store.claim(group_id)
+            if kept is not None:
+                self._resume(group_id, kept)
 
     def _resume(self, group_id: str, kept: AnyStoredGroup) -> None:
         if isinstance(kept, StoredGroup):

@@ -19,8 +19,8 @@ from __future__ import annotations
 
 import logging
 import secrets
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager
 from typing import Final, Protocol
 
 import trio
@@ -29,6 +29,7 @@ from msgspec.structs import replace
 from magnetar.core.kernel import errors
 from magnetar.core.kernel.clock import Clock
 from magnetar.core.kernel.completion import Completion
+from magnetar.core.kernel.cooperation import KeyedLocks
 from magnetar.core.kernel.errors import BrokerError
 from magnetar.core.kernel.names import TopicName
 from magnetar.core.ledger.log.chain import Position
@@ -131,7 +132,7 @@ class Sessions:
         """Sessions whose last record could not be stored."""
         self._retry_ms = 0
         """When those are looked at again."""
-        self._turns: dict[str, trio.Lock] = {}
+        self._turns: KeyedLocks[str] = KeyedLocks()
         self.ended: Callable[[str, Iterable[str]], None] = _ignore
         """Called with client id and filters of a session that has ended."""
 
@@ -144,16 +145,9 @@ class Sessions:
 
     # -- connecting -------------------------------------------------------------------------------
 
-    @asynccontextmanager
-    async def turn_of(self, client_id: str) -> AsyncIterator[None]:
+    def turn_of(self, client_id: str) -> AbstractAsyncContextManager[None]:
         """Connect, or end, one client id at a time."""
-        lock = self._turns.setdefault(client_id, trio.Lock())
-        try:
-            async with lock:
-                yield
-        finally:
-            if not lock.locked():
-                self._turns.pop(client_id, None)
+        return self._turns.at(client_id)
 
     async def take(self, client_id: str, *, clean: bool) -> SessionRecord | None:
         """End the session's other connection, if there is one, and return what to resume.

@@ -32,7 +32,7 @@ import trio
 from magnetar.core.broker.attachment import attach
 from magnetar.core.broker.broker import Broker
 from magnetar.core.broker.topic_list import topics_of
-from magnetar.core.kernel.cooperation import Cooperative
+from magnetar.core.kernel.cooperation import Cooperative, KeyedLocks
 from magnetar.core.kernel.errors import BrokerError, InvalidName, NotAllowed, NotReady
 from magnetar.core.kernel.names import TopicName
 from magnetar.core.ledger.log.managed_ledger import MIXED
@@ -119,7 +119,7 @@ class MqttLogs:
         self._broker = broker
         self._matcher = matcher
         self._known: dict[str, MqttLog] = {}
-        self._opening: dict[str, trio.Lock] = {}
+        self._opening: KeyedLocks[str] = KeyedLocks()
         self._partitions = PartitionCounts(broker)
         self._places: dict[str, MqttLog] = {}
         """A cache of the logs of MQTT topics."""
@@ -301,17 +301,12 @@ class MqttLogs:
         known = self._known.get(name.full)
         if known is not None and known.topic is not None and not known.topic.fenced:
             return known  # without the lock, which a thousand SUBSCRIBEs would hand on one by one
-        lock = self._opening.setdefault(name.full, trio.Lock())
-        try:
-            async with lock:
-                found = self._known.get(name.full) or self._made(name)
-                if found.topic is None or found.topic.fenced:
-                    await self._keep_if_new(name)
-                    await attach(self._broker, name, partial(self._take, found))
-                return found
-        finally:
-            if not lock.locked():
-                self._opening.pop(name.full, None)
+        async with self._opening.at(name.full):
+            found = self._known.get(name.full) or self._made(name)
+            if found.topic is None or found.topic.fenced:
+                await self._keep_if_new(name)
+                await attach(self._broker, name, partial(self._take, found))
+            return found
 
     def find(self, full: str) -> MqttLog | None:
         """The log of that full name, if it is known."""
