@@ -24,14 +24,17 @@ async def healthz(_ask: AdminRequest) -> Response:
 
 async def readyz(request: AdminRequest) -> Response:
     """`ok`; or 503 with a reason while writes are refused."""
-    reason = request.options.readiness()
-    return plain_text("ok") if reason is None else refusal(503, reason)
+    return _readiness(request, "ok")
 
 
 async def status(request: AdminRequest) -> Response:
     """The same in Pulsar's words (`VipStatus.java` of 4.2, where a file has to exist for it)."""
+    return _readiness(request, "OK")
+
+
+def _readiness(request: AdminRequest, words: str) -> Response:
     reason = request.options.readiness()
-    return plain_text("OK") if reason is None else refusal(503, reason)
+    return plain_text(words) if reason is None else refusal(503, reason)
 
 
 async def health(request: AdminRequest) -> Response:
