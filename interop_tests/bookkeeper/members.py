@@ -1,7 +1,6 @@
 """A cluster whose bookies register themselves in a real ZooKeeper, with Apache's client of it."""
 
 import json
-import time
 import urllib.request
 from collections.abc import Callable
 from pathlib import Path
@@ -76,10 +75,3 @@ def ask(where: str, path: str, method: str = "GET", body: Any = None) -> Any:
     with urllib.request.urlopen(request, timeout=20) as response:
         found = response.read().decode()
     return json.loads(found) if response.headers["content-type"] == "application/json" else found
-
-
-def wait_until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)

@@ -4,7 +4,6 @@ import json
 import os
 import signal
 import subprocess
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any, Self
 
 from interop_tests.bookkeeper import signals
 from interop_tests.bookkeeper.cluster import MAGNETAR, wait_until
+from interop_tests.waiting import until
 from magnetar.bookie.client.connection.question import ask_once
 from magnetar.bookie.machine.network import SystemNetwork
 from magnetar.bookie.rpc.messages import Read
@@ -58,10 +58,7 @@ class Recovery:
 
 def wait_for(what: Callable[[], Any], said: Callable[[], str]) -> None:
     """Until something is so; `said` are the logs, for a failure."""
-    deadline = time.monotonic() + REPAIR_SECONDS
-    while not what():
-        assert time.monotonic() < deadline, said()[-20_000:]
-        time.sleep(0.1)
+    until(what, lambda: said()[-20_000:], REPAIR_SECONDS)
 
 
 def command(uri: str, *words: str, succeeds: bool = True) -> Any:

@@ -10,9 +10,9 @@ import pytest
 
 from interop_tests.bookkeeper.apache import ApacheBookie
 from interop_tests.bookkeeper.cluster import Bookie
-from interop_tests.bookkeeper.members import wait_until
 from interop_tests.bookkeeper.recovery import Recovery, wait_for
 from interop_tests.bookkeeper.test_cluster_bookies import ONE, Cluster
+from interop_tests.waiting import until
 
 pytestmark = [pytest.mark.java, pytest.mark.slow, pytest.mark.timeout(400)]
 RANGE = ("--firstentryid", "0", "--lastentryid", "9")
@@ -132,7 +132,7 @@ def test_a_cluster_begins_anew(own_zookeeper, java, tmp_path) -> None:
     assert instance is not None
     with cluster.bookie(tmp_path / "ours") as bookie:
         assert bookie.address in apache.bkctl("bookies", "list")
-    wait_until(lambda: not cluster.registered())
+    until(lambda: not cluster.registered())
     apache.bkctl(
         "bookies", "nukeexistingcluster", "--zkledgersrootpath", "/ledgers",
         "--instanceid", instance[0],

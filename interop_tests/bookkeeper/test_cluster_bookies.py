@@ -14,8 +14,9 @@ import pytest
 
 from interop_tests.bookkeeper.apache import ApacheBookie
 from interop_tests.bookkeeper.cluster import MAGNETAR, Bookie
-from interop_tests.bookkeeper.members import ONE, SESSION, THREE, Cluster, ask, texts, wait_until
+from interop_tests.bookkeeper.members import ONE, SESSION, THREE, Cluster, ask, texts
 from interop_tests.driver import SceneError
+from interop_tests.waiting import until
 
 pytestmark = [pytest.mark.java, pytest.mark.slow, pytest.mark.timeout(300)]
 
@@ -28,7 +29,7 @@ def shared(zookeeper, java) -> Cluster:
 @pytest.fixture
 def cluster(shared) -> Cluster:
     """Without any bookie: those of the test before have lost their sessions too."""
-    wait_until(lambda: not shared.registered())
+    until(lambda: not shared.registered())
     return shared
 
 
@@ -141,9 +142,7 @@ def test_an_administrator_asks_for_the_cluster_over_http(cluster, tmp_path) -> N
         assert compacting == str(tmp_path / "ours/data/bookie/ledgers/current/locations")
         wanted = {"entryLocationRocksDBCompact": True}
         ask(where, "/api/v1/bookie/entry_location_compact", "PUT", wanted)
-        deadline = time.monotonic() + 30
-        while not ask(where, "/api/v1/bookie/gc_details")[0]["entryLocationCompactionCounter"]:
-            assert time.monotonic() < deadline
+        until(lambda: ask(where, "/api/v1/bookie/gc_details")[0]["entryLocationCompactionCounter"])
         ask(where, "/api/v1/autorecovery/status?enabled=false", "PUT")
         assert ask(where, "/api/v1/autorecovery/status") == {"enabled": False}
         shell.shell("autorecovery", "-enable")

@@ -12,8 +12,9 @@ import pytest
 from interop_tests import disks
 from interop_tests.bookkeeper.cluster import Bookie
 from interop_tests.bookkeeper.cut import Cutter
-from interop_tests.bookkeeper.members import Cluster, ask, texts, wait_until
+from interop_tests.bookkeeper.members import Cluster, ask, texts
 from interop_tests.driver import SceneError
+from interop_tests.waiting import until
 
 pytestmark = [pytest.mark.java, pytest.mark.slow, pytest.mark.timeout(300)]
 EAGER = {
@@ -69,11 +70,11 @@ def test_the_space_of_deleted_ledgers_comes_back(cluster, bookie, tmp_path) -> N
     """Whole entry logs, and those that hold little else."""
     ledgers = [written(cluster) for _ in range(8)]
     kept = cluster.play("ledgers.write", count=10)
-    wait_until(lambda: logs(tmp_path) > 8_000_000)
+    until(lambda: logs(tmp_path) > 8_000_000)
     for ledger in ledgers[:4] + ledgers[5:]:
         cluster.play("ledgers.delete", ledger=ledger)
     written(cluster)  # so that the log with the last of them is closed
-    wait_until(lambda: logs(tmp_path) < 5_000_000)
+    until(lambda: logs(tmp_path) < 5_000_000)
     assert cluster.play("ledgers.read", ledger=ledgers[4])["entries"] == texts(1_000)
     cluster.play("ledgers.append", ledger=kept, first=10, count=10)
     cluster.play("ledgers.close", ledger=kept)
@@ -88,9 +89,9 @@ def test_a_zookeeper_that_is_frozen_in_a_list_deletes_nothing(
     cluster, bookie, cutter, tmp_path, lists
 ) -> None:
     ledgers = [written(cluster) for _ in range(3)]
-    wait_until(lambda: logs(tmp_path) > 3_000_000)
+    until(lambda: logs(tmp_path) > 3_000_000)
     cutter.call_in_list(lists, cluster.zookeeper.freeze)
-    wait_until(lambda: "this round of garbage collection ends early" in bookie.log())
+    until(lambda: "this round of garbage collection ends early" in bookie.log())
     cluster.zookeeper.thaw()
     cluster.wait_for(f"/ledgers/available/{bookie.address}")
     for ledger in ledgers:
@@ -102,9 +103,9 @@ def test_connections_that_break_in_lists_delete_nothing(cluster, bookie, cutter,
     gone = ledgers.pop()
     for lists in (1, 2, 3, 4, 5):
         cutter.call_in_list(lists, cutter.break_all)
-        wait_until(lambda: not cutter.is_waiting_for_lists)
+        until(lambda: not cutter.is_waiting_for_lists)
     cluster.play("ledgers.delete", ledger=gone)
-    wait_until(lambda: logs(tmp_path) < 4_000_000)
+    until(lambda: logs(tmp_path) < 4_000_000)
     for ledger in ledgers:
         assert cluster.play("ledgers.read", ledger=ledger)["entries"] == texts(1_000)
 
@@ -134,14 +135,14 @@ def test_killed_behind_each_sync_while_ledgers_are_deleted(cluster, tmp_path, st
                 settled += WRITTEN_BYTES
             for ledger in gone:
                 cluster.play("ledgers.delete", ledger=ledger)
-            wait_until(lambda most=settled: not bookie.is_running() or logs(tmp_path) < most)
+            until(lambda most=settled: not bookie.is_running() or logs(tmp_path) < most)
             ended_early = not bookie.is_running()
         counter.unlink(missing_ok=True)
         bookie.environment = EAGER
         with bookie:
             for ledger in kept:
                 assert cluster.play("ledgers.read", ledger=ledger)["entries"] == texts(10)
-            wait_until(lambda most=settled: logs(tmp_path) < most)
+            until(lambda most=settled: logs(tmp_path) < most)
             for ledger in kept:
                 assert cluster.play("ledgers.read", ledger=ledger)["entries"] == texts(10)
         killed += ended_early
@@ -191,20 +192,20 @@ def test_a_disk_that_fills_suspends_compaction(cluster, small_disk) -> None:
     bookie = Bookie(small_disk, "--metadata-uri", uri, "--http-port", "0")
     bookie.environment = MAJOR
     with bookie:
-        wait_until(lambda: "almost full, there is no major compaction" in bookie.log())
+        until(lambda: "almost full, there is no major compaction" in bookie.log())
         assert suspended(bookie) == ("true", "false")
         gc = "/api/v1/bookie/gc"
         ask(bookie.listeners["http"], gc, "PUT", {"forceMinor": True, "forceMajor": False})
         details = "/api/v1/bookie/gc_details"
-        wait_until(lambda: ask(bookie.listeners["http"], details)[0]["minorCompactionCounter"] >= 1)
+        until(lambda: ask(bookie.listeners["http"], details)[0]["minorCompactionCounter"] >= 1)
         assert majors(bookie) == 0, "it was due, with that round at the latest"
         ask(bookie.listeners["http"], gc, "PUT", {"forceMajor": True})
-        wait_until(lambda: majors(bookie) == 1)
+        until(lambda: majors(bookie) == 1)
         ballast.unlink()
-        wait_until(lambda: majors(bookie) > 2)
+        until(lambda: majors(bookie) > 2)
         assert suspended(bookie) == ("false", "false")
         ballast.write_bytes(bytes(220 << 20))
-        wait_until(lambda: suspended(bookie) == ("true", "true"))
+        until(lambda: suspended(bookie) == ("true", "true"))
         assert "nothing is written any more" in bookie.log()
         ballast.unlink()
 
@@ -216,5 +217,5 @@ def test_a_disk_that_fills_is_compacted_if_it_is_to_be_so(cluster, small_disk) -
     forced = {"MAGNETAR_STORAGE_IS_FORCE_GC_ALLOW_WHEN_NO_SPACE": "true"}
     bookie.environment = {**MAJOR, **never, **forced}
     with bookie:
-        wait_until(lambda: majors(bookie) > 1)
+        until(lambda: majors(bookie) > 1)
         assert suspended(bookie) == ("false", "false")

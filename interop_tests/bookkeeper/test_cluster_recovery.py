@@ -2,7 +2,6 @@
 take its entries.
 """
 
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 
@@ -10,8 +9,11 @@ import pytest
 
 from interop_tests.bookkeeper.apache import ApacheBookie, running_recovery
 from interop_tests.bookkeeper.members import Cluster, ask, texts
+from interop_tests.waiting import until
 
 pytestmark = [pytest.mark.java, pytest.mark.slow, pytest.mark.timeout(300)]
+
+SECONDS = 120
 
 
 @pytest.fixture
@@ -23,13 +25,6 @@ def cluster(own_zookeeper, java) -> Cluster:
 def recovery(cluster, tmp_path) -> Iterator[ApacheBookie]:
     with running_recovery(cluster.uri, tmp_path / "recovery") as made:
         yield made
-
-
-def wait_for(what, process: ApacheBookie) -> None:
-    deadline = time.monotonic() + 120
-    while not what():
-        assert time.monotonic() < deadline, process.log()[-20_000:]
-        time.sleep(0.2)
 
 
 @pytest.mark.parametrize("state", ["closed", "open"])
@@ -50,11 +45,15 @@ def test_a_ledger_of_a_lost_bookie_is_repaired(cluster, recovery, tmp_path, stat
             found = ask(where, f"/api/v1/ledger/metadata?ledger_id={ledger}")[ledger]
             return [one["id"] for bookies in found["allEnsembles"].values() for one in bookies]
 
-        wait_for(lambda: ask(http, "/api/v1/bookie/cluster_info")["auditorElected"], recovery)
+        until(
+            lambda: ask(http, "/api/v1/bookie/cluster_info")["auditorElected"],
+            recovery.log,
+            SECONDS,
+        )
         before = seen()
         lost = before[1]
         bookies.pop(lost).kill()
-        wait_for(lambda: lost not in seen(), recovery)
+        until(lambda: lost not in seen(), recovery.log, SECONDS)
         (spare,) = set(bookies).difference(before)
         assert spare in seen()
         (kept,) = set(bookies).difference({spare})

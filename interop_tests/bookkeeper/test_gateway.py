@@ -18,9 +18,9 @@ from kazoo.security import READ_ACL_UNSAFE
 
 from interop_tests.bookkeeper.cluster import Bookie
 from interop_tests.bookkeeper.gateway import SESSION_SECONDS, Gateway
-from interop_tests.bookkeeper.members import wait_until as eventually
 from interop_tests.bookkeeper.recovery import command, members
 from interop_tests.bookkeeper.zookeeper import ZooKeeper, free_port, running
+from interop_tests.waiting import until
 from magnetar.bookie.cluster.formatting import initialize_cluster
 from magnetar.core.metadata.zookeeper.addresses import parse
 from magnetar.core.metadata.zookeeper.store import open_zookeeper
@@ -184,14 +184,14 @@ def test_a_gateway_that_waits_listens_nowhere_and_ends_at_once(
         first.serve()
         waits = ("--pulsar-port", str(port), "--zk-timeout", "20")
         with Gateway(tmp_path / "two", zookeeper, *waits) as second:
-            eventually(lambda: "waiting for the end of another gateway" in second.log())
+            until(lambda: "waiting for the end of another gateway" in second.log())
             with pytest.raises(ConnectionRefusedError):
                 socket.create_connection(("127.0.0.1", port))
             second.process.terminate()
             assert second.process.wait(5) == 0
             assert "Traceback" not in second.log()
         with Gateway(tmp_path / "three", zookeeper, *waits) as third:
-            eventually(lambda: "waiting for the end of another gateway" in third.log())
+            until(lambda: "waiting for the end of another gateway" in third.log())
             first.process.terminate()
             third.serve()
             assert third.url("pulsar") == f"127.0.0.1:{port}"

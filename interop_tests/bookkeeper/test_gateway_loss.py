@@ -15,9 +15,9 @@ import trio
 
 from interop_tests.bookkeeper.cluster import Bookie
 from interop_tests.bookkeeper.gateway import SESSION_SECONDS, Gateway
-from interop_tests.bookkeeper.members import wait_until as eventually
 from interop_tests.bookkeeper.publishers import PUBLISHERS, Publisher, read_all
 from interop_tests.bookkeeper.zookeeper import ZooKeeper, free_port
+from interop_tests.waiting import until
 from magnetar.bookie.cluster.formatting import initialize_cluster
 from magnetar.core.metadata.zookeeper.addresses import parse
 from magnetar.core.metadata.zookeeper.store import open_zookeeper
@@ -122,7 +122,7 @@ def test_a_gateway_takes_over_from_one_that_was_killed(
             Gateway(tmp_path / "two", own_zookeeper, *QUORUM, *ports, "--zk-timeout", "30")
         )
         publishers = [kind(name).begin(first) for name, kind in PUBLISHERS.items()]
-        eventually(lambda: "waiting for the end of another gateway" in second.log())
+        until(lambda: "waiting for the end of another gateway" in second.log())
         time.sleep(BEFORE_SECONDS)
         begin = time.monotonic()
         first.process.kill()
@@ -146,7 +146,7 @@ def test_of_two_gateways_that_start_at_once_one_serves(
         Gateway(tmp_path / "one", own_zookeeper, *QUORUM) as one,
         Gateway(tmp_path / "two", own_zookeeper, *QUORUM) as two,
     ):
-        eventually(lambda: one.process.poll() is not None or two.process.poll() is not None)
+        until(lambda: one.process.poll() is not None or two.process.poll() is not None)
         ended, serves = (one, two) if one.process.poll() is not None else (two, one)
         assert ended.process.returncode == 2
         assert "another gateway runs on this cluster" in ended.log()
@@ -190,10 +190,10 @@ def test_zookeeper_is_away_for_longer_than_a_session(
         time.sleep(BEFORE_SECONDS)
         begin = time.monotonic()
         own_zookeeper.kill()
-        eventually(lambda: "serves on without" in gateway.log())
+        until(lambda: "serves on without" in gateway.log())
         time.sleep(LONG_OUTAGE_SECONDS)
         own_zookeeper.start()
-        eventually(lambda: "has its place again" in gateway.log())
+        until(lambda: "has its place again" in gateway.log())
         time.sleep(BEFORE_SECONDS)
         for publisher in publishers:
             publisher.finish()

@@ -16,10 +16,10 @@ from msgspec.structs import replace
 
 from interop_tests.bookkeeper.cluster import Bookie
 from interop_tests.bookkeeper.gateway import Gateway
-from interop_tests.bookkeeper.members import wait_until as eventually
 from interop_tests.bookkeeper.recovery import Recovery, command, is_repaired, members, wait_for
 from interop_tests.bookkeeper.zookeeper import ZooKeeper
 from interop_tests.security.pulsar_people import SECRET, token
+from interop_tests.waiting import until
 from magnetar.bookie.cluster.formatting import initialize_cluster
 from magnetar.core.ledger.read import tickets
 from magnetar.core.metadata.zookeeper.addresses import parse
@@ -103,7 +103,7 @@ def show(gateway: Gateway, secrets: Path, said: str) -> None:
     line = f"{secrets / 'token'} has changed and is read again"
     before = gateway.log().count(line)
     (secrets / "token").write_text(said)
-    eventually(lambda: gateway.log().count(line) > before)
+    until(lambda: gateway.log().count(line) > before)
 
 
 def test_a_token_is_replaced_while_messages_are_written(gateway, bookies, secrets) -> None:

@@ -16,10 +16,10 @@ from kazoo.client import KazooClient
 
 from interop_tests.bookkeeper.cluster import Bookie
 from interop_tests.bookkeeper.gateway import Gateway
-from interop_tests.bookkeeper.members import wait_until
 from interop_tests.bookkeeper.pulsar_broker import PulsarBroker
 from interop_tests.bookkeeper.recovery import command
 from interop_tests.bookkeeper.test_cluster_garbage import EAGER
+from interop_tests.waiting import until
 
 pytestmark = [pytest.mark.java, pytest.mark.slow, pytest.mark.timeout(400)]
 KIB = b"x" * 1024
@@ -97,7 +97,7 @@ class Publisher:
     def wait(self, more: int) -> None:
         """Until so many more are acknowledged."""
         goal = len(self.acknowledged) + more
-        wait_until(lambda: len(self.acknowledged) >= goal)
+        until(lambda: len(self.acknowledged) >= goal)
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -148,12 +148,12 @@ def test_the_space_of_a_deleted_topic_comes_back(broker, bookies, connect, topic
     with Publisher(client, topic) as publisher:
         publisher.wait(4_000)
     assert publisher.failed == []
-    wait_until(lambda: held() > 2 * 4_000 * len(KIB))
+    until(lambda: held() > 2 * 4_000 * len(KIB))
     client.close()
     broker.admin("DELETE", f"{TOPICS}/{topic}?force=true")
     with pytest.raises(urllib.error.HTTPError, match="404"):
         broker.admin("GET", f"{TOPICS}/{topic}/stats")
-    wait_until(lambda: held() < 2_000 * len(KIB))
+    until(lambda: held() < 2_000 * len(KIB))
 
 
 @pytest.mark.heavy
@@ -162,7 +162,7 @@ def test_what_was_acknowledged_outlives_everything(broker, bookies, connect, top
     consumer = client.subscribe(topic, "s")
     load = ("produce", "--rate", "1000", "--size", "1024", "--stats-interval-seconds", "1", "perf")
     with broker.perf(*load) as told:
-        wait_until(lambda: told.read_text().count("Throughput produced") > 1)
+        until(lambda: told.read_text().count("Throughput produced") > 1)
         with Publisher(client, topic) as publisher:
             publisher.wait(2_000)
             bookies[0].kill()
@@ -208,7 +208,7 @@ def test_schemas_compacted_topics_and_cursors_are_kept_too(broker, bookies, conn
             first.acknowledge(message)
     broker.admin("PUT", f"{TOPICS}/{topic}/compaction")
     status = f"{TOPICS}/{topic}/compaction"
-    wait_until(lambda: broker.admin("GET", status)["status"] == "SUCCESS")
+    until(lambda: broker.admin("GET", status)["status"] == "SUCCESS")
     client.close()
     broker.stop()
     for bookie in bookies:

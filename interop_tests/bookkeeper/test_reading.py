@@ -14,6 +14,7 @@ import pytest
 from interop_tests.bookkeeper.apache import ApacheBookie, running_bookie
 from interop_tests.bookkeeper.cluster import Bookie, Client, ZooKeeper, driver
 from interop_tests.driver import SceneError
+from interop_tests.waiting import until
 from magnetar.bookie.reading.errors import DamagedEntry, UnreachableEntry
 from magnetar.bookie.reading.options import ReadOptions
 from magnetar.bookie.reading.read_handle import ReadHandle, open_ledger
@@ -131,9 +132,7 @@ def test_an_open_ledger_and_its_explicit_lac(cluster):
         assert len(list(handle.entries())) == confirmed + 1
     told = cluster.write(close=False, count=100, explicit_lac_ms=50, **ALL)
     with cluster.opened(told) as handle:
-        deadline = time.monotonic() + 20
-        while handle.last_confirmed() < 99:
-            assert time.monotonic() < deadline
+        until(lambda: handle.last_confirmed() == 99)
         assert len(list(handle.entries())) == 100
         cluster.client.play("ledgers.close", ledger=str(told))
         assert handle.last_confirmed() == 99

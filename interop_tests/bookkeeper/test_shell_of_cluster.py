@@ -8,7 +8,8 @@ import pytest
 
 from interop_tests.bookkeeper.apache import ApacheBookie, running_recovery
 from interop_tests.bookkeeper.cluster import Bookie
-from interop_tests.bookkeeper.members import ONE, Cluster, texts, wait_until
+from interop_tests.bookkeeper.members import ONE, Cluster, texts
+from interop_tests.waiting import until
 
 pytestmark = [pytest.mark.java, pytest.mark.slow, pytest.mark.timeout(400)]
 THREE = {"ensemble": 3, "quorum": 3, "ack": 2, "password": ""}
@@ -111,7 +112,7 @@ def cookie(said: str) -> str:
 
 @pytest.mark.heavy
 def test_the_cluster_and_its_auditor(cluster, bookies, shell, recovery) -> None:
-    wait_until(lambda: '"auditorElected" : true' in shell.shell("clusterinfo"))
+    until(lambda: '"auditorElected" : true' in shell.shell("clusterinfo"))
     said = shell.shell("clusterinfo")
     assert '"writableBookiesCount" : 5' in said
     assert recovery.bookie_id in shell.shell("whoisauditor")

@@ -5,7 +5,8 @@ import time
 import httpx
 from pulsar import MessageId
 
-from interop_tests.pulsar.python.stock import RECEIVE_MS, until
+from interop_tests.pulsar.python.stock import RECEIVE_MS
+from interop_tests.waiting import until
 from magnetar import standalone
 
 KEYS = 300

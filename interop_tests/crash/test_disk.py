@@ -16,7 +16,7 @@ import pytest
 from confluent_kafka import Producer
 
 from interop_tests import disks
-from interop_tests.pulsar.python.stock import until
+from interop_tests.waiting import until
 from magnetar import standalone
 from magnetar.wire.pulsar import commands_pb2 as pb
 from magnetar.wire.pulsar.tests import peer

@@ -4,14 +4,8 @@ import httpx
 import pytest
 
 from interop_tests.keys import Authority
-from interop_tests.pulsar.python.stock import (
-    numbered,
-    publish,
-    readable,
-    receive,
-    refused,
-    until,
-)
+from interop_tests.pulsar.python.stock import numbered, publish, readable, receive, refused
+from interop_tests.waiting import until
 from magnetar import standalone
 
 pytestmark = [pytest.mark.slow]

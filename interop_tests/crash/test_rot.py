@@ -8,7 +8,7 @@ import pulsar
 import pytest
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Producer, TopicPartition
 
-from interop_tests.pulsar.python.stock import until
+from interop_tests.waiting import until
 from magnetar import standalone
 
 COUNT = 900

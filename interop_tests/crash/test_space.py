@@ -7,7 +7,7 @@ import httpx
 import pulsar
 import pytest
 
-from interop_tests.pulsar.python.stock import until
+from interop_tests.waiting import until
 from magnetar import standalone
 
 COUNT = 200

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-import time
 
 import httpx
 import pulsar
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
+
+from interop_tests.waiting import until
 
 CODECS = ["none", "gzip", "snappy", "lz4", "zstd"]
 PULSAR_CODECS = list(pulsar.CompressionType.__members__.values())
@@ -315,10 +316,7 @@ def test_pulsars_compaction_counts_keys_of_both(produce, client, server, topic) 
     other.send(b"of Pulsar", partition_key="k1")
     base = f"{server.http_url}/admin/v2/persistent/public/default/{topic}-partition-0/compaction"
     httpx.put(base).raise_for_status()
-    deadline = time.monotonic() + SECONDS
-    while httpx.get(base).json()["status"] != "SUCCESS":
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    until(lambda: httpx.get(base).json()["status"] == "SUCCESS")
     reader = client.create_reader(topic, pulsar.MessageId.earliest, is_read_compacted=True)
     found = [reader.read_next(SECONDS * 1000) for _ in range(3)]
     assert {one.partition_key(): one.data() for one in found} == {

@@ -7,7 +7,6 @@ import logging
 import socket
 import struct
 import threading
-import time
 import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -24,6 +23,8 @@ from confluent_kafka.admin import (
     NewTopic,
     ResourceType,
 )
+
+from interop_tests.waiting import until
 
 from .conftest import produce
 from .console import CONSUMER, GROUPS, Console
@@ -100,14 +101,6 @@ def readers(server) -> Iterator[Callable[..., Reader]]:
     yield make
     for one in running:
         one.stop()
-
-
-def until(holds: Callable[[], bool], what: str = "", seconds: float = SECONDS) -> None:
-    deadline = time.monotonic() + seconds
-    waiting = threading.Event()
-    while not holds():
-        assert time.monotonic() < deadline, what or "it has not come to that in time"
-        waiting.wait(0.05)
 
 
 def offsets(server: Any, group: str) -> dict[int, int]:

@@ -8,7 +8,6 @@ import random
 import threading
 import time
 import warnings
-from collections.abc import Callable
 
 import pulsar
 import pytest
@@ -29,6 +28,7 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
+from interop_tests.waiting import until
 from magnetar import standalone
 
 from .console import CONSUMER, Console
@@ -113,13 +113,6 @@ def everything(server, topic: str, first: int = 0) -> list[tuple[int, bytes, byt
             found.append((message.offset(), message.key(), message.value()))
     finally:
         consumer.close()
-
-
-def until(question: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + SECONDS
-    while not question():
-        assert time.monotonic() < deadline, "it never came to that"
-        time.sleep(0.02)
 
 
 # -- by time --------------------------------------------------------------------------------------

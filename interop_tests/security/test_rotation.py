@@ -6,8 +6,7 @@ import os
 import shutil
 import socket
 import ssl
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ from cryptography import x509
 
 from interop_tests.keys import Authority
 from interop_tests.mqtt.conftest import Paho
+from interop_tests.waiting import until
 from magnetar import Standalone, standalone
 
 from .certified import DOORS
@@ -78,14 +78,6 @@ def server(files: Files) -> Iterator[Standalone]:
         yield found
 
 
-def eventually(what: Callable[[], bool]) -> None:
-    """Look until it is true: files are looked at every second, twice."""
-    deadline = time.monotonic() + SECONDS
-    while not what():
-        assert time.monotonic() < deadline
-        time.sleep(LOOK_SECONDS)
-
-
 def serial_at(server: Standalone, files: Files, door: str) -> int:
     """The serial number of the certificate that a door shows to a new connection."""
     host, port = server.listeners[door].split(":")
@@ -129,7 +121,7 @@ def test_a_new_certificate_disturbs_nobody(
     before = attachment(server, files, topic)
     wanted = files.serve("second")
     for door in TLS_DOORS:
-        eventually(lambda door=door: serial_at(server, files, door) == wanted)
+        until(lambda door=door: serial_at(server, files, door) == wanted)
     producer.send(b"x")
     assert consumer.receive(SECONDS * 1000).data() == b"x"
     assert attachment(server, files, topic) == before, "the connections are the same"
@@ -151,10 +143,10 @@ def test_a_wrong_file_changes_nothing(server: Standalone, files: Files) -> None:
     before = serial_at(server, files, "https")
     good = Path(files.live["cert"]).read_bytes()
     files._put("cert", good[: len(good) // 2])
-    eventually(lambda: "stay in force" in server.logs())
+    until(lambda: "stay in force" in server.logs())
     assert serial_at(server, files, "https") == before
     wanted = files.serve("second")
-    eventually(lambda: serial_at(server, files, "https") == wanted)
+    until(lambda: serial_at(server, files, "https") == wanted)
     assert server.logs().count("stay in force") == 1
 
 
@@ -184,7 +176,7 @@ def test_an_authority_that_goes(connect: Any, server: Standalone, files: Files, 
     assert admitted(server, files, old)
     files.trust(files.new)
     assert str(device.disconnects.get(timeout=SECONDS)) == "Not authorized"
-    eventually(lambda: not admitted(server, files, old))
+    until(lambda: not admitted(server, files, old))
     assert admitted(server, files, new)
     others.send(b"after")
     with pytest.raises(pulsar.PulsarException):
@@ -212,7 +204,7 @@ def test_a_connection_of_http_that_is_open(server: Standalone, files: Files) -> 
             secure.sendall(request)
             return secure.recv(4096).startswith(b"HTTP/1.1 401")
 
-        eventually(refused)
+        until(refused)
 
 
 def test_a_session_is_not_resumed_past_its_authority(server: Standalone, files: Files) -> None:
@@ -238,7 +230,7 @@ def test_a_session_is_not_resumed_past_its_authority(server: Standalone, files: 
         except ssl.SSLError:
             return True
 
-    eventually(refused)
+    until(refused)
     with pytest.raises(ssl.SSLError, match="alert"):
         reused(session)
 
@@ -258,7 +250,7 @@ def test_certificates_behind_a_link(server: Standalone, files: Files) -> None:
     for name in ("cert", "key"):
         shutil.move(files.live[name], folder / name)
         Path(files.live[name]).symlink_to(folder / name)
-    eventually(lambda: serial_at(server, files, "kafka_tls") == wanted)
+    until(lambda: serial_at(server, files, "kafka_tls") == wanted)
 
 
 def test_grants_go_with_the_name_not_the_certificate(server: Standalone, files: Files) -> None:

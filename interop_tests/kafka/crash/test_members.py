@@ -12,7 +12,8 @@ from confluent_kafka import Consumer
 from confluent_kafka.admin import AdminClient
 
 from interop_tests.kafka.conftest import produce
-from interop_tests.kafka.test_groups import Reader, until
+from interop_tests.kafka.test_groups import Reader
+from interop_tests.waiting import until
 from magnetar import standalone
 
 from .work import DEADLINE_SECONDS, PATIENT, make_topic

@@ -8,13 +8,13 @@ very end of its topics, so it waits until the transactions are over that a kille
 import itertools
 import socket
 import subprocess
-import time
 
 import httpx
 import pytest
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, TopicPartition
 
 from interop_tests.kafka.crash.work import PATIENT
+from interop_tests.waiting import until
 from magnetar import standalone
 
 from .driver import command
@@ -107,13 +107,6 @@ def parts(tmp_path):
         worker = Worker(tmp_path, server.bootstrap_servers)
         yield server, worker
         worker.close()
-
-
-def until(holds, results):
-    deadline = time.monotonic() + SECONDS
-    while not holds():
-        assert time.monotonic() < deadline, results()
-        time.sleep(LOOK_SECONDS)
 
 
 def committed(server, topic):

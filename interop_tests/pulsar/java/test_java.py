@@ -5,6 +5,7 @@ import pytest
 
 from interop_tests.keys import rsa_pair
 from interop_tests.pulsar.java.driver import numbered
+from interop_tests.waiting import until
 from magnetar import standalone
 
 pytestmark = [pytest.mark.java, pytest.mark.timeout(180)]
@@ -109,8 +110,13 @@ def test_waiting_in_line(play):
     assert sorted(seen["bodies"]) == numbered(0, 5)
 
 
-def test_fencing(play):
-    seen = play("access.fencing")
+def test_fencing(java, server, topic):
+    playing = java.start("access.fencing", server.pulsar_url, topic)
+    stats = f"{server.http_url}/admin/v2/persistent/public/default/{topic}/stats"
+    playing.wait_for("one waits")
+    until(lambda: httpx.get(stats).json()["waitingPublishers"] == 1)
+    playing.tell("it is in line")
+    seen = playing.result()
     assert seen["bodies"] == ["old", "new"]
     assert seen["waiting"] == "ProducerFencedException"
     assert seen["old"] in ("ProducerFencedException", "AlreadyClosedException")

@@ -4,9 +4,7 @@ Every wait is the client's own and has a deadline. That nothing else comes is sh
 sent after it, not by waiting.
 """
 
-import time
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Iterable
 
 import pulsar
 
@@ -73,14 +71,6 @@ def refused(
     except error:
         return True
     return False
-
-
-def until(condition: Callable[[], Any]) -> Any:
-    """Asks again and again until it is so; returns what it was in the end."""
-    deadline = time.monotonic() + DEADLINE_SECONDS
-    while not (found := condition()):
-        assert time.monotonic() < deadline, "it did not come to that"
-    return found
 
 
 def only_then(consumer: pulsar.Consumer, producer: pulsar.Producer) -> None:

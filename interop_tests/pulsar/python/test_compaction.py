@@ -7,7 +7,9 @@ import pulsar
 import pytest
 from pulsar import ConsumerType, InitialPosition, MessageId
 
-from .stock import DEADLINE_SECONDS, RECEIVE_MS, until
+from interop_tests.waiting import until
+
+from .stock import DEADLINE_SECONDS, RECEIVE_MS
 
 RETAINED = {"retentionTimeInMinutes": -1, "retentionSizeInMB": -1}
 """With limits of no size: what is acknowledged stays."""

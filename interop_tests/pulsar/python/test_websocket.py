@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import json
 import ssl
-import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -17,6 +16,7 @@ from websockets.sync.client import ClientConnection, connect
 
 import magnetar
 from interop_tests.keys import Authority
+from interop_tests.waiting import until
 
 SECONDS = 20
 Opens = Callable[..., "Socket"]
@@ -201,9 +201,7 @@ def test_unsubscribe_and_unload(opens, topic, server):
     assert consumer.take() == b"after"
     consumer.say(type="unsubscribe")
     assert consumer.says_nothing()
-    end = time.monotonic() + 10
-    while httpx.get(f"{url}/subscriptions").json() != []:  # there is no answer to wait for
-        assert time.monotonic() < end
+    until(lambda: httpx.get(f"{url}/subscriptions").json() == [])  # nobody answers
 
 
 @pytest.mark.parametrize(

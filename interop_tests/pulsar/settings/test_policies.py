@@ -11,7 +11,8 @@ import pulsar
 import pytest
 from pulsar import ConsumerType, InitialPosition, MessageId
 
-from interop_tests.pulsar.python.stock import numbered, readable, refused, until
+from interop_tests.pulsar.python.stock import numbered, readable, refused
+from interop_tests.waiting import until
 from magnetar import standalone
 from magnetar.wire.pulsar.tests import peer
 

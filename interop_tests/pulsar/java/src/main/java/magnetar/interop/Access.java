@@ -102,6 +102,8 @@ final class Access {
         try (var consumer = scene.consumer().subscribe();
                 var old = scene.producer().accessMode(ProducerAccessMode.Exclusive).create()) {
             var waiting = scene.producer().accessMode(ProducerAccessMode.WaitForExclusive).createAsync();
+            scene.tell("one waits", null);
+            scene.await("it is in line");
             old.send("old".getBytes());
             try (var young = scene.producer().accessMode(ProducerAccessMode.ExclusiveWithFencing).create()) {
                 young.send("new".getBytes());
