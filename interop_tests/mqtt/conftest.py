@@ -15,7 +15,7 @@ from paho.mqtt.enums import CallbackAPIVersion, MQTTProtocolVersion
 from interop_tests.keys import Authority
 from magnetar import standalone
 
-SECONDS = 20.0
+SECONDS = 60.0
 
 
 class Paho:

@@ -22,7 +22,7 @@ from interop_tests.mqtt.conftest import Paho
 from interop_tests.mqtt.leftovers import end_all
 from interop_tests.mqtt.python.test_gmqtt import Device as Gmqtt
 
-SECONDS = 20.0
+SECONDS = 60.0
 RETRY_SECONDS = 0.05
 SESSION_SECONDS = 100
 
