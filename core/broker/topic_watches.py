@@ -33,6 +33,7 @@ from magnetar.core.kernel.checksum import crc32c
 from magnetar.core.kernel.cooperation import Cooperative
 from magnetar.core.kernel.errors import BrokerError, Invalid, InvalidName, NotAllowed
 from magnetar.core.kernel.names import NamespaceName, TopicName, partition_name
+from magnetar.core.patterns.automaton import Automaton
 from magnetar.core.patterns.patterns import BadPattern, compiled
 
 if TYPE_CHECKING:
@@ -44,9 +45,13 @@ LEDGERS: Final = "/managed-ledgers"
 WATCHERS_MAX: Final = 10_000
 PATTERNS_MAX: Final = 256
 """Watched patterns of all namespaces; each takes up to a megabyte."""
+LETTERS_MAX: Final = 250
+"""Of a watched pattern. Apache's broker accepts 50 (`subscriptionPatternMaxLength`); beyond it
+clients poll.
+"""
 STATES_MAX: Final = 600
-"""Of a watched pattern: to match a long name takes up to 15 ms. As many letters as a watcher's
-pattern may have need fewer.
+"""Of a watched pattern: to match a long name takes up to 15 ms. As many letters as it may have need
+fewer, unless they are counted repetitions.
 """
 NAMES_MAX: Final = 2_000_000
 """Names in all watched namespaces, and entries of all lists of matching ones."""
@@ -67,6 +72,19 @@ def names_hash(names: Sequence[str]) -> str:
     return crc32c(",".join(names).encode()).to_bytes(4, "little").hex()
 
 
+def watchable(pattern: str) -> Automaton:
+    """A pattern, ready to be matched; `Invalid` if nobody can watch it."""
+    if len(pattern) > LETTERS_MAX:
+        raise Invalid(f"Pattern longer than maximum: {LETTERS_MAX}")
+    try:
+        found = compiled(pattern)
+    except BadPattern as error:
+        raise Invalid(f"the pattern is not understood: {error}") from error
+    if found.size > STATES_MAX:
+        raise Invalid(f"a pattern that is watched has at most {STATES_MAX} states")
+    return found
+
+
 class TopicWatcher(Protocol):
     """Somebody who watches a pattern. Plain calls, which do not raise."""
 
@@ -83,12 +101,7 @@ class MatchingTopics:
     """See the module's docstring."""
 
     def __init__(self, namespace: WatchedNamespace, pattern: str) -> None:
-        try:
-            self._automaton = compiled(pattern)
-        except BadPattern as error:
-            raise Invalid(f"the pattern is not understood: {error}") from error
-        if self._automaton.size > STATES_MAX:
-            raise Invalid(f"a pattern that is watched has at most {STATES_MAX} states")
+        self._automaton = watchable(pattern)
         self.namespace = namespace
         self.pattern = pattern
         self.names: list[str] = []

@@ -25,9 +25,9 @@ from urllib.parse import parse_qsl, unquote
 
 from msgspec import Struct
 
-from magnetar.core.kernel.errors import InvalidName
+from magnetar.core.broker.topic_watches import watchable
+from magnetar.core.kernel.errors import Invalid, InvalidName
 from magnetar.core.kernel.names import DOMAINS, TopicName, check_subscription
-from magnetar.core.patterns.patterns import BadPattern, compiled
 from magnetar.wire.pulsar import commands_pb2 as pb
 
 PREFIX: Final = "/ws/"
@@ -190,8 +190,8 @@ def _several(
     if pattern:
         pattern = topics[0].full
         try:
-            compiled(pattern)
-        except BadPattern as error:
+            watchable(pattern.partition("://")[2])
+        except Invalid as error:
             raise RefusedRequest(400, f"Invalid query params: topicsPattern: {error}") from error
     return WebSocketEndpoint(
         Kind.CONSUMER,

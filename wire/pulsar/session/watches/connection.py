@@ -32,8 +32,6 @@ WATCHERS_MAX: Final = 1_000
 """Of one connection; a consumer of a pattern has one."""
 PATTERNS_MAX: Final = 64
 """Of these, different ones: a quarter of what the server has room for."""
-PATTERN_LETTERS_MAX: Final = 250
-"""Apache's broker accepts 50 (`subscriptionPatternMaxLength`); beyond it clients poll."""
 
 
 class ConnectionWatches:
@@ -161,7 +159,7 @@ def to_list(namespace: NamespaceName) -> Need:
 
 def without_domain(pattern: str) -> str:
     """A pattern as it is matched: without `persistent://`, behind a `^` perhaps
-    (`TopicList.java`). `NotAllowed` for one that is too long.
+    (`TopicList.java`).
     """
     before, scheme, rest = pattern.partition("://")
     if scheme:
@@ -170,11 +168,6 @@ def without_domain(pattern: str) -> str:
                 before = before.removesuffix(domain)
                 break
         pattern = before + rest
-    if len(pattern) > PATTERN_LETTERS_MAX:
-        raise NotAllowed(
-            "Unable to create topic list watcher: Pattern longer than maximum: "
-            f"{PATTERN_LETTERS_MAX}"
-        )
     return pattern
 
 
