@@ -1,6 +1,7 @@
 """The policies of one topic: `/admin/v2/persistent/T/N/topic/<policy>`.
 
-They belong to the whole topic: a partition has those of its partitioned topic.
+They belong to the whole topic: a partition has those of its partitioned topic, and none may be
+asked for or changed by its name (`PersistentTopicsBase.preValidation` of 4.2).
 """
 
 from __future__ import annotations
@@ -29,10 +30,12 @@ RATES_MAX: Final = 1_000
 async def _policies(request: AdminRequest) -> TopicPolicies:
     """The policies of an existing topic."""
     name, broker = request.topic, request.broker
+    if name.partitioned:
+        raise HTTPException(405, "Not allowed to set/get topic policy for a partition")
     if not await broker.catalog.partitions(name):
         if name.full not in broker.topics:
             # Only the owner knows a topic that stores nothing, and only the owner applies a change
-            # at once. Pulsar checks it too (`PersistentTopicsBase.preValidation` of 4.x).
+            # at once. Pulsar checks it too.
             await broker.check_owned(name)
         if not await broker.exists(name):
             raise TopicNotFound(f"topic {name} does not exist")

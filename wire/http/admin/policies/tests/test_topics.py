@@ -56,11 +56,18 @@ async def test_the_topic_is_nearer_than_the_namespace(guest: Visitor) -> None:
     assert (await guest.topic("a")).policies.message_ttl_seconds == 20
 
 
-async def test_a_partition_has_the_policies_of_the_whole(guest: Visitor) -> None:
+async def test_policies_are_of_the_whole_topic(guest: Visitor) -> None:
     whole = "/admin/v2/persistent/public/default/p"
     await guest.does("PUT", f"{whole}/partitions", 2)
     await guest.does("POST", f"{whole}/maxProducers", 3)
-    assert await guest.get(f"{whole}-partition-1/maxProducers") == 3
+    await wait_all_tasks_blocked()
+    assert (await guest.topic("p-partition-1")).policies.max_producers_per_topic == 3
+    one = f"{whole}-partition-1"
+    assert "for a partition" in await guest.fails(405, "GET", f"{one}/maxProducers")
+    await guest.fails(405, "POST", f"{one}/maxProducers", 4)
+    await guest.fails(405, "DELETE", f"{one}/policies")
+    await guest.fails(405, "GET", f"{one}/s/dispatchRate")
+    assert await guest.get(f"{whole}/maxProducers") == 3
 
 
 async def test_quotas(guest: Visitor) -> None:
