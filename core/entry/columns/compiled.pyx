@@ -34,12 +34,14 @@ from magnetar.core.entry.columns.columns import (
 )
 from magnetar.core.entry.kafka import compression as kafka_compression
 from magnetar.core.entry.pulsar import compression as pulsar_compression
+from magnetar.core.entry.pulsar.messages import BATCH_MESSAGES_MAX
 from magnetar.core.entry.pulsar.properties import ALL
 from magnetar.core.kernel.errors import Corrupted
 
 cdef int64_t LATEST_MS = MS_MAX
 cdef Py_ssize_t MOST_ROWS = ROWS_MAX
 cdef Py_ssize_t MOST_BYTES = BYTES_MAX
+cdef int64_t BATCH_MESSAGES = BATCH_MESSAGES_MAX
 cdef int64_t NO_TIME = -1
 
 cdef bytes KAFKA_BEGINS = b"\x0a\x05kafka\x10\x00\x18"
@@ -438,6 +440,8 @@ cdef class BufferedColumns:
         cdef bint has_sequence_id = row.has_sequence_id
         cdef bint is_null, is_gone, has_null_key, has_headers
         cdef int64_t size
+        if count > BATCH_MESSAGES:
+            return False
         row.place = 0
         while row.place < count:
             if end - at < 4:
