@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec import Struct
 
-from magnetar.spark_connector.errors import OptionError, RefusedError, ServiceError
+from magnetar.spark_connector.errors import NotOursError, OptionError, RefusedError, ServiceError
 from magnetar.spark_connector.tls import NO_TLS, SHOWN, TlsOptions, check_trust
 
 PAUSE_SECONDS: Final = 0.2
@@ -28,9 +28,19 @@ ATTEMPT_SECONDS: Final = 10.0
 class Reply(Struct, frozen=True):
     """An answer of HTTP."""
 
+    url: str
+    """The address that was asked."""
     status: int
     headers: Any
     body: bytes
+
+
+def not_ours(url: str, path: str, why: object) -> NotOursError:
+    """The error for an answer that a server of ours would not give."""
+    return NotOursError(
+        f'{url} answers {path} with something else than Magnetar does ({why}): is "service.url" '
+        "the server's HTTP address?"
+    )
 
 
 class AdminClient:
@@ -60,11 +70,16 @@ class AdminClient:
         self._connections.clear()
 
     def ask(self, method: str, path: str, body: Mapping[str, Any] | None, kind: Any) -> Any:
-        """The answer, as a value of type `kind`, or None for an empty one; `RefusedError` if the
+        """The answer, as a value of type `kind`, None for an empty one; `RefusedError` if the
         server says no.
         """
         reply = self.reply(method, path, body)
-        return None if reply.status == 204 else msgspec.json.decode(reply.body, type=kind)
+        if reply.status == 204 and kind is None:
+            return None
+        try:
+            return msgspec.json.decode(reply.body, type=kind)
+        except (msgspec.MsgspecError, UnicodeError) as error:
+            raise not_ours(reply.url, path, error) from error
 
     def reply(self, method: str, path: str, body: Mapping[str, Any] | None) -> Reply:
         """The same as it came."""
@@ -105,7 +120,7 @@ class AdminClient:
             headers = {"Content-Type": "application/json", **self._login.header()}
             connection.request(method, urlsplit(url).path.rstrip("/") + path, body, headers)
             response = connection.getresponse()
-            reply = Reply(response.status, response.headers, response.read())
+            reply = Reply(url, response.status, response.headers, response.read())
         except (ConnectionError, SSLEOFError, HTTPException):
             connection.close()
             if kept is None:
@@ -137,5 +152,5 @@ class AdminClient:
 def _reason(answer: bytes) -> str:
     try:
         return str(msgspec.json.decode(answer)["reason"])
-    except (msgspec.MsgspecError, KeyError, TypeError):
+    except (msgspec.MsgspecError, UnicodeError, KeyError, TypeError):
         return answer[:200].decode(errors="replace")
