@@ -54,8 +54,7 @@ class AdminClient:
         self.urls = urls
         self._timeout_seconds = timeout_seconds
         for url in urls:
-            if urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).hostname:
-                raise OptionError(f'"service.url" is like http://host:8080, not "{url}"')
+            _check(url)
         self.is_secure = any(urlsplit(url).scheme == "https" for url in urls)
         self._context = tls.context() if self.is_secure else None
         self._login = tls.login
@@ -147,6 +146,17 @@ class AdminClient:
         if parts.scheme == "https":
             return HTTPSConnection(parts.hostname or "", parts.port, context=self._context)
         return HTTPConnection(parts.hostname or "", parts.port)
+
+
+def _check(url: str) -> None:
+    """Refuse what is no address of a server."""
+    try:
+        parts = urlsplit(url)
+        known = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+    except ValueError:  # of a port, or of brackets
+        known = False
+    if not known:
+        raise OptionError(f'"service.url" is like http://host:8080, not "{url}"')
 
 
 def _reason(answer: bytes) -> str:

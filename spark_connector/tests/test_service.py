@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import struct
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -10,7 +11,7 @@ from threading import Thread
 
 import pytest
 
-from magnetar.spark_connector.errors import NotOursError
+from magnetar.spark_connector.errors import NotOursError, OptionError
 from magnetar.spark_connector.options import parse
 from magnetar.spark_connector.service import ReadingService
 from magnetar.spark_connector.stream import FRESH, MicroBatches
@@ -142,3 +143,12 @@ def test_a_stream_ends_where_nobody_of_ours_answers(stranger: Stranger) -> None:
     batches = MicroBatches(parse({"service.url": stranger.url, "topic": "t"}, stream=True))
     with pytest.raises(NotOursError):
         batches.latest(dict(FRESH), limited=False)
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["localhost:8080", "pulsar://h:6650", "http://h:99999", "http://h:x", "http://[h", "http://"],
+)
+def test_what_is_no_address(url: str) -> None:
+    with pytest.raises(OptionError, match=f'is like http://host:8080, not "{re.escape(url)}"'):
+        ReadingService([url], 5.0)
