@@ -138,6 +138,24 @@ def test_full_by_rows_and_by_bytes(made) -> None:
     assert found.full
 
 
+@pytest.mark.parametrize(
+    "large",
+    [{"headers": [(bytes(columns.BYTES_MAX), None)]}, {"ordering_key": bytes(columns.BYTES_MAX)}],
+)
+def test_full_by_other_bytes_than_values(made, large: dict) -> None:
+    found = made(EVERYTHING)
+    found.add(1, 1, "pulsar", [FULL._replace(**large)])
+    assert found.full
+
+
+def test_full_by_names_of_producers(made) -> None:
+    """Each row has one, of which the first thousand bytes count."""
+    found = made(EVERYTHING)
+    found.add(1, 1, "mqtt", [BARE._replace(producer=b"p" * 65_535)] * 8_192)
+    assert found.full
+    assert {row["producer_name"] for row in rows_of(found.take())} == {"p" * 1_024}
+
+
 # -- entries by the compiled twin -----------------------------------------------------------------
 
 
@@ -333,6 +351,11 @@ def test_a_batch_that_claims_to_be_a_million(twin) -> None:
     about += field(8, 1) + field(9, len(payload))
     sent = len(about).to_bytes(4, "big") + about + pulsar_compressed(payload, 1)
     assert compare(twin, [entry(sent)]) == 0
+
+
+def test_a_producer_of_a_long_name(twin) -> None:
+    about = field(1, b"p" * 2_000) + field(2, 7) + field(3, 1 << 41)
+    assert compare(twin, [entry(len(about).to_bytes(4, "big") + about + b"v")]) == 0
 
 
 def test_messages_of_transactions_are_left_to_the_caller(twin) -> None:
