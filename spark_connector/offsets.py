@@ -83,6 +83,8 @@ def parse(name: str, text: str, default: str) -> BoundOption:
         raise OptionError(
             f'"{name}" is {EARLIEST}, {LATEST}, or positions by topic in JSON: {error}'
         ) from error
+    if len(topics) < len(said):
+        raise OptionError(f'"{name}" has a topic twice, under two names')
     return BoundOption(default, topics)
 
 

@@ -102,3 +102,8 @@ def test_kafkas_numbers_for_both_ends() -> None:
 def test_nonsense_is_refused_with_the_forms_there_are(text: str) -> None:
     with pytest.raises(OptionError, match='"startingOffsets" is earliest, latest, or positions'):
         offsets.parse("startingOffsets", text, "earliest")
+
+
+def test_a_topic_is_named_once() -> None:
+    with pytest.raises(OptionError, match='"startingOffsets" has a topic twice'):
+        offsets.parse("startingOffsets", '{"t": 1, "public/default/t": 2}', "earliest")
