@@ -83,8 +83,11 @@ class ChunkedMessages:
                 return None  # sent again: it is a row of what is before
             known = found | known
         if len(known) < chunk.chunks - 1:
-            where = f"{self._wanted.ledger_id}:{entry_id}"
-            self._lose(f"chunks of the message that ends in {where} are missing")
+            where = f"the message that ends in {self._wanted.ledger_id}:{entry_id}"
+            if sum(map(len, known.values())) > FOUND_BYTES_MAX:
+                self._lose(f"{where} has more than {FOUND_BYTES_MAX >> 20} MiB")
+            else:
+                self._lose(f"chunks of {where} are missing")
             return None
         return [known[number] for number in range(chunk.chunks - 1)]
 

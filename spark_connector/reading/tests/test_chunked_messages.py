@@ -120,6 +120,18 @@ def test_more_at_a_time_than_are_held(held, monkeypatch) -> None:
     assert (rows.found, rows.lost) == ([A, B], [])
 
 
+def test_one_that_is_too_large(monkeypatch) -> None:
+    """Unless its chunks are near to each other."""
+    monkeypatch.setattr(chunked_messages, "CHUNKS_BYTES_MAX", 1 << 20)
+    monkeypatch.setattr(chunked_messages, "FOUND_BYTES_MAX", 1 << 20)
+    large = [entry(bytes(400_000), chunk=(b"a", number, 5)) for number in range(5)]
+    directory = MemoryDirectory([*large, *B])
+    assert Rows(directory, ranges(directory)[0]).found == [large, B]
+    directory = MemoryDirectory([*[each for one in large for each in (one, *[OTHER] * 99)], *B])
+    rows = Rows(directory, ranges(directory)[0])
+    assert (rows.found, rows.lost) == ([B], ["the message that ends in 10:400 has more than 1 MiB"])
+
+
 def test_those_that_never_end_are_not_looked_for_for_ever(monkeypatch) -> None:
     monkeypatch.setattr(chunked_messages, "IN_VAIN_ENTRIES", 5_000)
     ends = [parts(b"%d" % number)[2] for number in range(100)]
