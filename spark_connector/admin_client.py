@@ -1,7 +1,8 @@
 """Asks the server by HTTP, with retries. It blocks, as all in Spark's processes does.
 
 A server that does not answer is asked again, and after it the next of several addresses, until the
-time is over. So every question must bear to be asked twice: an answer may be lost.
+time is over. So every question must bear to be asked twice: an answer may be lost. Of several, the
+one that has answered last is asked first.
 """
 
 from __future__ import annotations
@@ -23,6 +24,12 @@ from magnetar.spark_connector.tls import NO_TLS, SHOWN, TlsOptions, check_trust
 PAUSE_SECONDS: Final = 0.2
 ATTEMPT_SECONDS: Final = 10.0
 """One of several servers is given so long."""
+
+
+_answering: dict[tuple[str, ...], int] = {}
+"""The place of the address that has answered last. Tasks and batches have clients of their own, and
+a process mostly the same addresses.
+"""
 
 
 class Reply(Struct, frozen=True):
@@ -51,7 +58,7 @@ class AdminClient:
     ) -> None:
         self._connections: dict[str, HTTPConnection] = {}
         """To each address at most one, which is open while nothing is asked."""
-        self.urls = urls
+        self.urls = tuple(urls)
         self._timeout_seconds = timeout_seconds
         for url in urls:
             _check(url)
@@ -84,7 +91,9 @@ class AdminClient:
         """The same as it came."""
         until = time.monotonic() + self._timeout_seconds
         data = None if body is None else msgspec.json.encode(body)
-        for url in cycle(self.urls):
+        begin, number = _answering.get(self.urls, 0), len(self.urls)
+        for place in cycle((begin + each) % number for each in range(number)):
+            url = self.urls[place]
             seconds = until - time.monotonic()
             if len(self.urls) > 1:
                 seconds = min(seconds, ATTEMPT_SECONDS)
@@ -94,6 +103,8 @@ class AdminClient:
                 check_trust(error, url)
                 failure = f"{url} does not answer: {error}{self._hint(error)}"
             else:
+                if reply.status < 500:
+                    _answering[self.urls] = place
                 if reply.status in (200, 204):
                     return reply
                 failure = f"{url} answers {reply.status}: {_reason(reply.body)}"

@@ -8,9 +8,11 @@ import struct
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from threading import Thread
+from typing import Any
 
 import pytest
 
+from magnetar.spark_connector.admin_client import AdminClient, Reply
 from magnetar.spark_connector.errors import NotOursError, OptionError
 from magnetar.spark_connector.options import parse
 from magnetar.spark_connector.service import ReadingService
@@ -136,6 +138,27 @@ def test_entries_as_they_are_given(stranger: Stranger, service: ReadingService) 
     stranger.body = struct.pack(">qI", 5, 2) + b"ab" + struct.pack(">qI", 7, 0)
     stranger.headers = {"magnetar-next-entry": "8"}
     assert service.entries(TOPIC, 1, 5, 7).entries == [(5, b"ab"), (7, b"")]
+
+
+def test_a_server_that_is_away_is_asked_once(
+    stranger: Stranger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may take ten seconds to find that out, each time."""
+    stranger.body = plan()
+    away = "http://127.0.0.1:1"
+    asked = []
+    request = AdminClient._request
+
+    def counted(self: AdminClient, url: str, *more: Any) -> Reply:
+        asked.append(url)
+        return request(self, url, *more)
+
+    monkeypatch.setattr(AdminClient, "_request", counted)
+    for _ in range(3):  # as by three tasks in one process
+        service = ReadingService([away, stranger.url], 5.0)
+        assert list(service.topics([TOPIC]).topics) == [TOPIC]
+        service.close()
+    assert asked == [away, *[stranger.url] * 3]
 
 
 def test_a_stream_ends_where_nobody_of_ours_answers(stranger: Stranger) -> None:
