@@ -1,7 +1,8 @@
 """Asks the server by HTTP, with retries. It blocks, as all in Spark's processes does.
 
 A server that does not answer is asked again, and after it the next of several addresses, until the
-time is over. So every question must bear to be asked twice: an answer may be lost.
+time is over. So every question must bear to be asked twice: an answer may be lost. Of several, the
+one that has answered last is asked first.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec import Struct
 
-from magnetar.spark_connector.errors import OptionError, RefusedError, ServiceError
+from magnetar.spark_connector.errors import NotOursError, OptionError, RefusedError, ServiceError
 from magnetar.spark_connector.tls import NO_TLS, SHOWN, TlsOptions, check_trust
 
 PAUSE_SECONDS: Final = 0.2
@@ -25,12 +26,28 @@ ATTEMPT_SECONDS: Final = 10.0
 """One of several servers is given so long."""
 
 
+_answering: dict[tuple[str, ...], int] = {}
+"""The place of the address that has answered last. Tasks and batches have clients of their own, and
+a process mostly the same addresses.
+"""
+
+
 class Reply(Struct, frozen=True):
     """An answer of HTTP."""
 
+    url: str
+    """The address that was asked."""
     status: int
     headers: Any
     body: bytes
+
+
+def not_ours(url: str, path: str, why: object) -> NotOursError:
+    """The error for an answer that a server of ours would not give."""
+    return NotOursError(
+        f'{url} answers {path} with something else than Magnetar does ({why}): is "service.url" '
+        "the server's HTTP address?"
+    )
 
 
 class AdminClient:
@@ -41,11 +58,10 @@ class AdminClient:
     ) -> None:
         self._connections: dict[str, HTTPConnection] = {}
         """To each address at most one, which is open while nothing is asked."""
-        self.urls = urls
+        self.urls = tuple(urls)
         self._timeout_seconds = timeout_seconds
         for url in urls:
-            if urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).hostname:
-                raise OptionError(f'"service.url" is like http://host:8080, not "{url}"')
+            _check(url)
         self.is_secure = any(urlsplit(url).scheme == "https" for url in urls)
         self._context = tls.context() if self.is_secure else None
         self._login = tls.login
@@ -60,17 +76,24 @@ class AdminClient:
         self._connections.clear()
 
     def ask(self, method: str, path: str, body: Mapping[str, Any] | None, kind: Any) -> Any:
-        """The answer, as a value of type `kind`, or None for an empty one; `RefusedError` if the
+        """The answer, as a value of type `kind`, None for an empty one; `RefusedError` if the
         server says no.
         """
         reply = self.reply(method, path, body)
-        return None if reply.status == 204 else msgspec.json.decode(reply.body, type=kind)
+        if reply.status == 204 and kind is None:
+            return None
+        try:
+            return msgspec.json.decode(reply.body, type=kind)
+        except (msgspec.MsgspecError, UnicodeError) as error:
+            raise not_ours(reply.url, path, error) from error
 
     def reply(self, method: str, path: str, body: Mapping[str, Any] | None) -> Reply:
         """The same as it came."""
         until = time.monotonic() + self._timeout_seconds
         data = None if body is None else msgspec.json.encode(body)
-        for url in cycle(self.urls):
+        begin, number = _answering.get(self.urls, 0), len(self.urls)
+        for place in cycle((begin + each) % number for each in range(number)):
+            url = self.urls[place]
             seconds = until - time.monotonic()
             if len(self.urls) > 1:
                 seconds = min(seconds, ATTEMPT_SECONDS)
@@ -80,6 +103,8 @@ class AdminClient:
                 check_trust(error, url)
                 failure = f"{url} does not answer: {error}{self._hint(error)}"
             else:
+                if reply.status < 500:
+                    _answering[self.urls] = place
                 if reply.status in (200, 204):
                     return reply
                 failure = f"{url} answers {reply.status}: {_reason(reply.body)}"
@@ -105,7 +130,7 @@ class AdminClient:
             headers = {"Content-Type": "application/json", **self._login.header()}
             connection.request(method, urlsplit(url).path.rstrip("/") + path, body, headers)
             response = connection.getresponse()
-            reply = Reply(response.status, response.headers, response.read())
+            reply = Reply(url, response.status, response.headers, response.read())
         except (ConnectionError, SSLEOFError, HTTPException):
             connection.close()
             if kept is None:
@@ -134,8 +159,19 @@ class AdminClient:
         return HTTPConnection(parts.hostname or "", parts.port)
 
 
+def _check(url: str) -> None:
+    """Refuse what is no address of a server."""
+    try:
+        parts = urlsplit(url)
+        known = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+    except ValueError:  # of a port, or of brackets
+        known = False
+    if not known:
+        raise OptionError(f'"service.url" is like http://host:8080, not "{url}"')
+
+
 def _reason(answer: bytes) -> str:
     try:
         return str(msgspec.json.decode(answer)["reason"])
-    except (msgspec.MsgspecError, KeyError, TypeError):
+    except (msgspec.MsgspecError, UnicodeError, KeyError, TypeError):
         return answer[:200].decode(errors="replace")

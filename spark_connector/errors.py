@@ -23,6 +23,10 @@ class RefusedError(ServiceError):
     """The server refuses what it is asked, and would again."""
 
 
+class NotOursError(ServiceError):
+    """What answers is no server of ours: a proxy's page, say."""
+
+
 class DataLossError(ConnectorError):
     """Messages that were asked for are not there any more, or cannot be read."""
 

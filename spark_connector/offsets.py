@@ -47,10 +47,19 @@ class BoundOption(Struct, frozen=True):
     time: Time | None = None
 
     def check(self, topics: Iterable[TopicName]) -> None:
-        """`OptionError` for a name that means none of the topics: it would be passed over."""
-        names = {name for topic in topics for name in (topic.full, topic.base.full)}
-        if unknown := sorted(self.topics.keys() - names):
+        """`OptionError` for a name that means none of the topics, and for the number of a partition
+        that there is not: they would be passed over.
+        """
+        partitions: dict[str, set[int]] = {}
+        for topic in topics:
+            for name in (topic.full, topic.base.full):
+                partitions.setdefault(name, set()).add(max(topic.partition_index, 0))
+        if unknown := sorted(self.topics.keys() - partitions.keys()):
             raise OptionError(f"positions are given for {', '.join(unknown)}, which is not read")
+        for name, said in self.topics.items():
+            if isinstance(said, Mapping) and (others := said.keys() - partitions[name]):
+                what = f"partition {min(others)} of {name}"
+                raise OptionError(f"positions are given for {what}, which is not read")
 
     def of(self, topic: TopicName) -> Said | Time:
         """What is said of a topic, or of one partition."""
@@ -58,7 +67,8 @@ class BoundOption(Struct, frozen=True):
             return self.time
         said = self.topics.get(topic.full, self.topics.get(topic.base.full, self.default))
         if isinstance(said, Mapping):
-            said = said.get(topic.partition_index, self.default)
+            # a topic without partitions is partition 0 of itself, as Kafka's clients see it
+            said = said.get(max(topic.partition_index, 0), self.default)
         return KAFKAS.get(said, said) if isinstance(said, int) else said
 
 
@@ -73,6 +83,8 @@ def parse(name: str, text: str, default: str) -> BoundOption:
         raise OptionError(
             f'"{name}" is {EARLIEST}, {LATEST}, or positions by topic in JSON: {error}'
         ) from error
+    if len(topics) < len(said):
+        raise OptionError(f'"{name}" has a topic twice, under two names')
     return BoundOption(default, topics)
 
 
@@ -89,6 +101,8 @@ def known_place(
         return latest
     if isinstance(said, Time):
         return said
+    if isinstance(said, int) and said < 0:
+        raise OptionError(f"{topic}: there is no offset {said}")
     if isinstance(said, str):
         place = _at(said, topic)
         gone = (place.ledger_id, place.entry_id) < (plan.first.ledger_id, plan.first.entry_id)

@@ -145,6 +145,6 @@ def _parsed(text: str) -> pa.DataType:
     try:
         field = {"name": "value", "type": json.loads(text), "nullable": True, "metadata": {}}
         found = StructType.fromJson({"fields": [field]})
-    except (ValueError, LookupError, TypeError) as error:
+    except (ValueError, LookupError, TypeError, RecursionError) as error:
         raise OptionError(f'"valueSchema" is no schema of Spark: {error}') from error
     return to_arrow_schema(found, timezone="UTC").field("value").type

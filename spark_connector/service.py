@@ -8,16 +8,20 @@ from __future__ import annotations
 import logging
 from base64 import b64decode
 from collections.abc import Collection, Iterator, Mapping, Sequence, Set
+from contextlib import contextmanager
 from itertools import islice
 from struct import Struct as Layout
+from struct import error as LayoutError  # noqa: N812
 from typing import Final
 from urllib.parse import quote
 
 from msgspec import Struct, field
 
+from magnetar.core.kernel.errors import Corrupted, InvalidName
 from magnetar.core.kernel.names import TopicName, partition_name, partition_of
+from magnetar.core.ledger.log.remaining_entries import parse_location
 from magnetar.core.ledger.read.reading_plan import EntryPlace, Place, PlanRow, ReadingPlan
-from magnetar.spark_connector.admin_client import AdminClient
+from magnetar.spark_connector.admin_client import AdminClient, not_ours
 from magnetar.spark_connector.errors import ServiceError
 from magnetar.spark_connector.tls import NO_TLS, TlsOptions
 from magnetar.spark_connector.values.topic_schema import SchemaVersion
@@ -51,8 +55,18 @@ class _Topics(Struct, frozen=True):
     topics: Mapping[str, ReadingPlan] = {}
     version: int = PLANS_VERSION
 
-    def plans(self) -> Iterator[tuple[str, ReadingPlan]]:
-        """The plan of each log."""
+    def checked(self) -> dict[str, ReadingPlan]:
+        """The plan of each log, with names and locations that can be read."""
+        for topic in (*self.logs, *self.topics):
+            TopicName.parse(topic)
+        plans = dict(self._plans())
+        for plan in plans.values():
+            for ledger in plan.ledgers:
+                if ledger.kept:
+                    parse_location(ledger.kept)
+        return plans
+
+    def _plans(self) -> Iterator[tuple[str, ReadingPlan]]:
         yield from self.topics.items()
         for topic, rows in self.logs.items():
             is_partitioned = topic in self.partitions
@@ -111,9 +125,11 @@ class ReadingService:
     def topics(self, names: Sequence[str]) -> TopicPlans:
         path, body = f"{READING}/topics?version={PLANS_VERSION}", {"topics": list(names)}
         found: _Topics = self._server.ask("POST", path, body, _Topics)
+        with _understood(self._server.urls, path):
+            plans = found.checked()
         if found.version >= BY_PARTITION:
             self._partitioned.update(found.partitions)
-        return TopicPlans(dict(found.plans()), found.missing)
+        return TopicPlans(plans, found.missing)
 
     def schemas(self, topic: str) -> Sequence[SchemaVersion]:
         """All versions of a topic's schema."""
@@ -149,8 +165,10 @@ class ReadingService:
         """Of the ledgers of each log that exist."""
         found = LedgerFacts({}, {})
         for some in _portions(wanted):
-            body = _question(some, self._partitioned)
-            self._learn(found, self._server.ask("POST", f"{READING}/ledgers", body, _Ledgers))
+            path, body = f"{READING}/ledgers", _question(some, self._partitioned)
+            said: _Ledgers = self._server.ask("POST", path, body, _Ledgers)
+            with _understood(self._server.urls, path):
+                self._learn(found, said)
         return found
 
     def _learn(self, found: LedgerFacts, said: _Ledgers) -> None:
@@ -179,19 +197,40 @@ class ReadingService:
 
     def entries(self, topic: str, ledger_id: int, first: int, last: int) -> StoredEntries:
         """Some entries of a ledger, from the first on."""
+        path = f"{READING}/entries"
         body = {"topic": topic, "ledger": ledger_id, "first": first, "last": last}
-        reply = self._server.reply("POST", f"{READING}/entries", body)
-        found, data, at = [], reply.body, 0
-        while at < len(data):
-            entry_id, size = _ENTRY(data, at)
-            at += _ENTRY_BYTES
-            found.append((entry_id, data[at : at + size]))
-            at += size
-        following = int(reply.headers["magnetar-next-entry"])
-        return StoredEntries(found, following, reply.headers.get("magnetar-lost-entry", ""))
+        reply = self._server.reply("POST", path, body)
+        with _understood((reply.url,), path):
+            found = list(_entries(reply.body))
+            following = int(reply.headers.get("magnetar-next-entry", ""))
+            lost = reply.headers.get("magnetar-lost-entry", "")
+            if not lost and not first < following <= last + 1:
+                raise ValueError(f"entry {following} follows {first} to {last}")
+            return StoredEntries(found, following, lost)
 
     def close(self) -> None:
         self._server.close()
+
+
+@contextmanager
+def _understood(urls: Sequence[str], path: str) -> Iterator[None]:
+    """What cannot be understood in there was not said by a server of ours."""
+    try:
+        yield
+    except (ValueError, LayoutError, InvalidName, Corrupted) as error:
+        raise not_ours(", ".join(urls), path, error) from error
+
+
+def _entries(data: bytes) -> Iterator[tuple[int, bytes]]:
+    """Entries and their ids, as the server has written them."""
+    at = 0
+    while at < len(data):
+        entry_id, size = _ENTRY(data, at)
+        at += _ENTRY_BYTES
+        if at + size > len(data):
+            raise ValueError(f"entry {entry_id} is cut off")
+        yield entry_id, data[at : at + size]
+        at += size
 
 
 def _portions(wanted: Mapping[str, Collection[int]]) -> Iterator[dict[str, list[int]]]:

@@ -33,6 +33,7 @@ from magnetar.core.ledger.read.reading_plan import EntryPlace, Place, ReadingPla
 from magnetar.spark_connector import offsets
 from magnetar.spark_connector.errors import (
     ConnectorError,
+    NotOursError,
     OptionError,
     RefusedError,
     ServiceError,
@@ -126,7 +127,7 @@ class MicroBatches:
             ends = self._ends(places, plans)
             if limited:
                 ends = self._admitted(places, ends, plans)
-        except RefusedError:
+        except (RefusedError, NotOursError):
             raise
         except ServiceError as error:
             if self._target is not None:  # no news would be taken for the end

@@ -201,7 +201,7 @@ class Sinks:
         is committed.
         """
         if not 0 <= task < ATTEMPTS_MAX:
-            raise Overloaded(f"sink {name}: more than {ATTEMPTS_MAX} tasks number their rows")
+            raise Invalid(f"sink {name}: tasks number their rows from 0 to {ATTEMPTS_MAX - 1}")
         async with self._turn(name) as sink:
             record = await self._know(sink, query)
             if batch <= record.batch:

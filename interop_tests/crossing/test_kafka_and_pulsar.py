@@ -139,6 +139,16 @@ def test_everything_from_pulsar(client, fetched, topic, batched) -> None:
     assert (last.key(), last.value(), last.headers()) == (None, b"", None)
 
 
+def test_a_property_of_somebody_elses(client, fetched, topic) -> None:
+    """It has the name by which we tell headers, and is no text."""
+    said = b'[["\xff", null]]'
+    producer = client.create_producer(topic)
+    producer.send(b"1", properties={"kafka.headers": said})
+    producer.send(b"2")
+    first, second = fetched(topic, 2)
+    assert (first.headers(), second.value()) == ([("kafka.headers", said)], b"2")
+
+
 def test_a_large_message_in_parts(client, fetched, topic) -> None:
     producer = client.create_producer(topic, chunking_enabled=True, batching_enabled=False)
     large = bytes(range(256)) * 70_000  # more than a message may have

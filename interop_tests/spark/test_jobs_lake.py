@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from pyarrow import dataset
 
+from magnetar.spark_connector.errors import OptionError
 from magnetar.spark_connector.jobs import lake
 from magnetar.spark_connector.jobs.session import TopicSelection
 from magnetar.spark_connector.jobs.tables.parquet_table import ParquetTable
@@ -162,3 +163,11 @@ def test_two_jobs_do_not_share_a_table(kept, send, topic, tmp_path) -> None:
         pytest.raises(Exception, match="another job is writing there"),
     ):
         kept("parquet")
+
+
+def test_a_table_stays_of_its_format(kept, send, topic, tmp_path) -> None:
+    """The other one would begin where this one is, without what is before."""
+    send(topic, 1)
+    kept("parquet")
+    with pytest.raises(OptionError, match="is a table of Parquet files, and cannot be a Delta"):
+        kept("delta")

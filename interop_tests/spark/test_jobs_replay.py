@@ -2,6 +2,7 @@
 
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
+from msgspec.structs import replace
 
 from magnetar.spark_connector.jobs import replay
 from magnetar.spark_connector.jobs.session import TopicSelection
@@ -33,8 +34,9 @@ def test_messages_are_copied_in_order_and_once(spark, lending, read, topic) -> N
     assert [row[:3] for row in told.tables[0].rows] == [
         (f"persistent://public/default/{topic}", partition, 50) for partition in range(2)
     ]
-    for _ in range(2):
-        replay.run(spark, chosen)
+    assert replay.run(spark, chosen).facts == {"messages": 80, "to": target}
+    again = replay.run(spark, replace(chosen, where="")).facts
+    assert (again["messages"], "nothing is copied" in again["written before"]) == (0, True)
     rows = read(target)
     assert len(rows) == 80
     for partition in range(2):

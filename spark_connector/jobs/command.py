@@ -37,6 +37,7 @@ EXIT_CODES: Final = (
     "2 the job could not be done"
 )
 _OURS: Final = re.compile(r"magnetar\.spark_connector(?:\.\w+)+Error: (.+)")
+_OF_PYTHON: Final = re.compile(r"\[PYTHON_DATA_SOURCE_ERROR\]|Traceback")
 
 
 class JobCommand(Struct, frozen=True):
@@ -169,7 +170,13 @@ def sentence_of(error: BaseException) -> str | None:
     """What was the matter if it was no mistake of ours: Spark wraps the connector's errors in the
     traceback of the process that raised them.
     """
+    from pyspark.errors import AnalysisException
+
+    text = str(error)
     if isinstance(error, ConnectorError | OSError):
-        return str(error)
-    found = _OURS.findall(str(error))
-    return str(found[-1]).strip() if found else None
+        return text
+    if found := _OURS.findall(text):
+        return str(found[-1]).strip()
+    if isinstance(error, AnalysisException) and not _OF_PYTHON.search(text):
+        return text.strip().splitlines()[0]  # of SQL that the user gave; behind it, Spark's plan
+    return None

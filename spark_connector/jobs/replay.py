@@ -24,6 +24,11 @@ from magnetar.spark_connector.jobs.reports.progress import SILENT, StepProgress
 from magnetar.spark_connector.jobs.reports.report import JobReport, ReportTable, Size
 from magnetar.spark_connector.jobs.session import TopicSelection
 from magnetar.spark_connector.planning.planner import Planner
+from magnetar.spark_connector.sink import BATCH_JOBS, DRIVER
+from magnetar.spark_connector.writing.commits import is_committed
+from magnetar.spark_connector.writing.options import Delivery
+from magnetar.spark_connector.writing.options import parse as parse_sink
+from magnetar.spark_connector.writing.service import TaskPlace
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -64,6 +69,9 @@ def run(spark: SparkSession, options: ReplayOptions, progress: StepProgress = SI
     if options.dry_run:
         with progress.tasks(spark, "counting messages"):
             return _told(frame)
+    if options.name and _is_written(options):
+        done = f"under the name {options.name}: nothing is copied"
+        return JobReport("replay", {"messages": 0, "to": options.to, "written before": done})
     if options.ordered:
         frame = frame.repartition("topic", "partition").sortWithinPartitions(*ORDER)
     counted = Observation()
@@ -80,6 +88,13 @@ def _check(options: ReplayOptions) -> None:
     target = TopicName.parse(options.to).base.full
     if not options.to_url and target in {TopicName.parse(log).base.full for log in plans}:
         raise OptionError(f"{target} is copied to itself")
+
+
+def _is_written(options: ReplayOptions) -> bool:
+    """Whether a job of this name was there: the sink would leave out all rows without a word."""
+    sink = parse_sink(_sink(options), stream=False)
+    place = TaskPlace(sink.sink_id, BATCH_JOBS, sink.batch_id, DRIVER)
+    return sink.delivery is Delivery.EXACTLY_ONCE and is_committed(sink, place)
 
 
 def _sink(options: ReplayOptions) -> dict[str, str]:

@@ -21,6 +21,8 @@ from magnetar.core.ledger.read.transaction_index import Aborted
 
 ANY_OFFSET: Final = (1 << 63) - 1
 NO_INDEX: Final = -1
+PIECES_MAX: Final = 1_000
+"""About so many ranges a task are made of larger ones."""
 
 
 class EntryRange(Struct, frozen=True):
@@ -112,6 +114,7 @@ def shared(ranges: Sequence[EntryRange], bytes_max: int, least: int, most: int) 
     total = sum(one.bytes for one in ranges)
     wanted = min(max(-(-total // bytes_max), least, 1), max(most, 1))
     size = max(-(-total // wanted), 1)
+    bytes_max = max(bytes_max, size // PIECES_MAX)
     pieces = [piece for one in ranges for piece in cut(one, min(size, bytes_max))]
     shares: list[Share] = []
     taken: list[EntryRange] = []

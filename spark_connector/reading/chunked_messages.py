@@ -26,12 +26,16 @@ from magnetar.spark_connector.reading.ledger_entries import LedgerEntries, Lose,
 from magnetar.spark_connector.reading.stored_ledgers import LedgerDirectory
 
 CHUNKS_BYTES_MAX: Final = 64 * 1024 * 1024
-"""Of messages in chunks that are held until their last chunk comes; and so much before a range is
-looked at for one that was sent twice.
-"""
+"""Of messages in chunks that are held until their last chunk comes."""
+FOUND_BYTES_MAX: Final = 64 * 1024 * 1024
+"""Of a message that is looked for; and so much is looked at for one that was sent twice."""
 COMPLETE_MAX: Final = 1_000
 LOOKED_FOR_ENTRIES: Final = 20_000
 """How many entries before a range may have the first chunks of a message in it."""
+IN_VAIN_ENTRIES: Final = 50 * LOOKED_FOR_ENTRIES
+"""So many are looked at for messages of which chunks are missing; of more, none is looked for."""
+CHUNK_BYTES: Final = 300
+"""What is held of a chunk takes so much more than its bytes."""
 STEP_ENTRIES: Final = 64
 """Ids of entries that are looked at together; twice as many behind a step without entries."""
 
@@ -52,6 +56,11 @@ class ChunkedMessages:
         self._lose = lose
         self._chunks: dict[bytes, dict[int, bytes]] = {}
         """Of messages whose last one has not come, by their uuids."""
+        self._held = 0
+        """Bytes of these chunks."""
+        self._forgets = False
+        """Whether chunks of the range itself are to be looked for."""
+        self._in_vain = 0
         self._complete: dict[bytes, None] = {}
         """Messages that have been read, the last ones."""
 
@@ -61,41 +70,56 @@ class ChunkedMessages:
         """
         if chunk.uuid in self._complete:
             return None
-        known = self._chunks.setdefault(chunk.uuid, {})
         if not chunk.is_last:
             if 0 <= chunk.chunk_id < chunk.chunks - 1:
-                known[chunk.chunk_id] = sent
+                self._hold(chunk, sent)
                 self._bound()
             return None
-        del self._chunks[chunk.uuid]
+        known = self._dropped(chunk.uuid)
         self._complete[chunk.uuid] = None
         if len(known) < chunk.chunks - 1:
-            found = self._looked_for(chunk)
+            found = self._looked_for(chunk, entry_id if self._forgets else self._wanted.first)
             if found is None:
                 return None  # sent again: it is a row of what is before
             known = found | known
         if len(known) < chunk.chunks - 1:
-            where = f"{self._wanted.ledger_id}:{entry_id}"
-            self._lose(f"chunks of the message that ends in {where} are missing")
+            where = f"the message that ends in {self._wanted.ledger_id}:{entry_id}"
+            if sum(map(len, known.values())) > FOUND_BYTES_MAX:
+                self._lose(f"{where} has more than {FOUND_BYTES_MAX >> 20} MiB")
+            else:
+                self._lose(f"chunks of {where} are missing")
             return None
         return [known[number] for number in range(chunk.chunks - 1)]
 
+    def _hold(self, chunk: Chunk, sent: bytes) -> None:
+        known = self._chunks.setdefault(chunk.uuid, {})
+        before = known.get(chunk.chunk_id)
+        self._held += len(sent) - (-CHUNK_BYTES if before is None else len(before))
+        known[chunk.chunk_id] = sent
+
+    def _dropped(self, uuid: bytes) -> dict[int, bytes]:
+        """What is held of a message, and is held no more."""
+        known = self._chunks.pop(uuid, {})
+        self._held -= sum(len(each) + CHUNK_BYTES for each in known.values())
+        return known
+
     def _bound(self) -> None:
         """Forget the oldest messages that do not end: their chunks are looked for if they do."""
-        while sum(len(each) for known in self._chunks.values() for each in known.values()) > (
-            CHUNKS_BYTES_MAX
-        ):
-            del self._chunks[next(iter(self._chunks))]
+        while self._held > CHUNKS_BYTES_MAX:
+            self._dropped(next(iter(self._chunks)))
+            self._forgets = True
         while len(self._complete) > COMPLETE_MAX:
             del self._complete[next(iter(self._complete))]
 
     # -- before the range ---------------------------------------------------------------------
 
-    def _looked_for(self, chunk: Chunk) -> dict[int, bytes] | None:
-        """Chunks of a message that are before the range; None if all of it is."""
+    def _looked_for(self, chunk: Chunk, end: int) -> dict[int, bytes] | None:
+        """Chunks of a message that are before an entry of the range; None if all of it is."""
         found: dict[int, bytes] = {}
         seen = size = 0
-        with closing(self._before(lambda: len(found) == chunk.chunks - 1)) as steps:
+        if self._in_vain >= IN_VAIN_ENTRIES:
+            return found
+        with closing(self._before(end, lambda: len(found) == chunk.chunks - 1)) as steps:
             for entries in steps:
                 step: dict[int, bytes] = {}
                 for entry in entries:
@@ -109,17 +133,21 @@ class ChunkedMessages:
                     if 0 <= other.chunk_id < chunk.chunks - 1:
                         step[other.chunk_id] = sent
                 found = step | found
-                if seen >= LOOKED_FOR_ENTRIES or sum(map(len, found.values())) > CHUNKS_BYTES_MAX:
+                if seen >= LOOKED_FOR_ENTRIES or sum(map(len, found.values())) > FOUND_BYTES_MAX:
                     break
-                if len(found) == chunk.chunks - 1 and size >= CHUNKS_BYTES_MAX:
+                if len(found) == chunk.chunks - 1 and size >= FOUND_BYTES_MAX:
                     break
+        if len(found) < chunk.chunks - 1:
+            self._in_vain += seen
         return found
 
-    def _before(self, enough: Callable[[], bool]) -> Generator[Iterator[bytes], None, None]:
-        """What is before the range, some entries at a time: the nearest ones first. Ledgers before
+    def _before(
+        self, end: int, enough: Callable[[], bool]
+    ) -> Generator[Iterator[bytes], None, None]:
+        """What is before an entry, some entries at a time: the nearest ones first. Ledgers before
         its own are read unless there is `enough`.
         """
-        yield from self._backwards(self._wanted, self._wanted.first)
+        yield from self._backwards(self._wanted, end)
         if enough():
             return
         log, ledger_id = self._wanted.log, self._wanted.ledger_id

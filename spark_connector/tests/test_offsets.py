@@ -43,7 +43,8 @@ def test_what_has_been_deleted_is_a_loss() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "text"), [(149, "no offset 149, only 100 to 148"), ("a:b", "no position")]
+    ("said", "text"),
+    [(149, "no offset 149, only 100 to 148"), (-5, "no offset -5"), ("a:b", "no position")],
 )
 def test_what_never_was_is_a_mistake(said: str | int, text: str) -> None:
     with pytest.raises(OptionError, match=text):
@@ -66,6 +67,24 @@ def test_positions_by_topic_and_partition() -> None:
     assert option.of(TopicName.parse("v")) == "earliest"
 
 
+def test_a_topic_without_partitions_is_its_partition_0() -> None:
+    """So Kafka's clients see it, and so Spark's Kafka source names it."""
+    option = offsets.parse("startingOffsets", '{"u": {"0": 17}}', "earliest")
+    topic = TopicName.parse("u")
+    option.check([topic])
+    assert option.of(topic) == 17
+
+
+@pytest.mark.parametrize(
+    ("said", "text"),
+    [('{"u": 1}', "/u, which"), ('{"t": {"2": 1}}', "partition 2 of persistent:.*/t, which")],
+)
+def test_positions_of_what_is_not_read(said: str, text: str) -> None:
+    option = offsets.parse("startingOffsets", said, "earliest")
+    with pytest.raises(OptionError, match=f"positions are given for .*{text} is not read"):
+        option.check([TOPIC.partition(0), TOPIC.partition(1)])
+
+
 def test_an_end_is_within_what_is_decided() -> None:
     stable = Place(11, 0, 105)
     for said in (120, "11:2", "latest"):
@@ -83,3 +102,8 @@ def test_kafkas_numbers_for_both_ends() -> None:
 def test_nonsense_is_refused_with_the_forms_there_are(text: str) -> None:
     with pytest.raises(OptionError, match='"startingOffsets" is earliest, latest, or positions'):
         offsets.parse("startingOffsets", text, "earliest")
+
+
+def test_a_topic_is_named_once() -> None:
+    with pytest.raises(OptionError, match='"startingOffsets" has a topic twice'):
+        offsets.parse("startingOffsets", '{"t": 1, "public/default/t": 2}', "earliest")

@@ -99,6 +99,9 @@ def test_what_does_not_go_together() -> None:
 def test_a_schema_that_is_none() -> None:
     with pytest.raises(OptionError, match="is no schema of Spark"):
         told(valueFormat="json", valueSchema='{"type": "x"}')
+    arrays = '{"type": "array", "containsNull": true, "elementType": ' * 5_000
+    with pytest.raises(OptionError, match="is no schema of Spark"):
+        told(valueFormat="json", valueSchema=arrays + '"string"' + "}" * 5_000)
     with pytest.raises(OptionError, match="needs the schema of values"):
         told(valueFormat="json")
     with pytest.raises(OptionError, match='"columnNameOfCorruptRecord" is a column: key'):

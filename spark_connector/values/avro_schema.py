@@ -43,6 +43,8 @@ LOGICAL: Final = {
 """Logical types, and what they are stored as."""
 DECIMAL_DIGITS_MAX: Final = 38
 UUID_BYTES: Final = 16
+TYPES_MAX: Final = parser.TYPES_MAX
+"""A type that is named in many places is as many of Spark's, each with all that is in it."""
 DEPTH_MAX: Final = parser.DEPTH_MAX
 """Types in types: named ones may be defined beside each other, and be as deep as they are many."""
 
@@ -89,7 +91,17 @@ def parse(text: str) -> AvroType:
     made = _TypeMaker().type_of(node)
     if made.kind == "null":
         raise OptionError("the Avro schema is null alone: no value takes any bytes")
+    if _size(made, {}) > TYPES_MAX:
+        raise OptionError(f"the Avro schema has more than {TYPES_MAX} types, as Spark counts them")
     return made
+
+
+def _size(avro: AvroType, known: dict[int, int]) -> int:
+    """How many types there are, with those inside each; of objects that are `known` it is."""
+    found = known.get(id(avro))
+    if found is None:
+        found = known[id(avro)] = 1 + sum(_size(part, known) for part in avro.parts)
+    return found
 
 
 class _TypeMaker:

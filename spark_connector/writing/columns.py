@@ -84,7 +84,7 @@ def _is_one_of(given: str, types: Sequence[str]) -> bool:
 
 
 def _unknown(name: str, names: Sequence[str]) -> str:
-    near = difflib.get_close_matches(name, [each for each in TYPES if each not in names], 1)
+    near = difflib.get_close_matches(name.lower(), [one for one in TYPES if one not in names], 1)
     hint = f'; did you mean "{near[0]}"?' if near else ""
     if not near and "value" not in names:
         hint = _made_of_others(names)
@@ -132,6 +132,8 @@ def _plain(column: Any, _pa: Any) -> list[Any]:
 
 def _times(column: Any, pa: Any) -> list[int | None]:
     found = column.cast(pa.timestamp("us")).cast(pa.int64()).to_pylist()
+    if any(us is not None and us < 0 for us in found):
+        raise SchemaError('column "event_time" has a time before 1970: records cannot have it')
     return [None if us is None else us // _US_PER_MS for us in found]
 
 
@@ -139,10 +141,10 @@ def _headers(column: Any, _pa: Any) -> list[Headers]:
     return [[_header(each) for each in one or ()] for one in column.to_pylist()]
 
 
-def _header(one: dict[str, Any]) -> tuple[bytes, bytes | None]:
-    key, value = one["key"], one["value"]
-    if key is None:
+def _header(one: dict[str, Any] | None) -> tuple[bytes, bytes | None]:
+    if one is None or one["key"] is None:
         raise SchemaError('a header has no key: column "headers"')
+    key, value = one["key"], one["value"]
     return key.encode(), value.encode() if isinstance(value, str) else value
 
 

@@ -28,6 +28,16 @@ def commit(options: SinkOptions, place: TaskPlace, results: Iterable[WrittenRows
         _forget(service, place)
 
 
+def is_committed(options: SinkOptions, place: TaskPlace) -> bool:
+    """Whether a batch counts already. It is asked as a task asks, which begins an attempt."""
+    service = WritingService(options)
+    attempt = service.begin(place)
+    if attempt is None:
+        return True
+    service.abort(place, [(attempt.producer_id, attempt.epoch)])
+    return False
+
+
 def _forget(service: WritingService, place: TaskPlace) -> None:
     """A batch job without a name cannot be run again as the same one."""
     try:

@@ -28,6 +28,10 @@ MS_MAX: Final = ((1 << 63) - 1) // 1000
 ROWS_MAX: Final = 10_000
 BYTES_MAX: Final = 8 << 20
 """Record batches of such sizes reach Spark's JVM at the best speed."""
+PRODUCER_BYTES_MAX: Final = 1024
+"""A longer name of a producer is cut: each row has it, so an entry of a megabyte would be gigabytes
+of rows.
+"""
 
 
 class Buffers(NamedTuple):
@@ -126,7 +130,11 @@ class ListedColumns:
         rows = len(messages)
         self.rows += rows
         self._bytes += sum([len(one.value or b"") + len(one.key or b"") for one in messages])
-        self._bytes += sum([len(each or b"") for one in messages for _, each in one.headers])
+        self._bytes += sum(
+            [len(name) + len(each or b"") for one in messages for name, each in one.headers]
+        )
+        self._bytes += sum([len(one.ordering_key or b"") for one in messages])
+        self._bytes += sum([min(len(one.producer or b""), PRODUCER_BYTES_MAX) for one in messages])
         lists = self._lists
         for name, gather in self._gather:
             lists[name] += [gather(one) for one in messages]
@@ -154,6 +162,10 @@ def _text(data: bytes | None) -> str | None:
     return None if data is None else data.decode(errors="replace")
 
 
+def _name(data: bytes | None) -> str | None:
+    return None if data is None else _text(data[:PRODUCER_BYTES_MAX])
+
+
 def _version(data: bytes | None) -> int | None:
     """Pulsar's schema versions are numbers of eight bytes (`LongSchemaVersion.java`)."""
     return int.from_bytes(data, "big", signed=True) if data is not None and len(data) == 8 else None
@@ -167,7 +179,7 @@ _GATHER: Final[dict[str, Callable[[DetailedRecord], Any]]] = {
     "ordering_key": lambda one: one.ordering_key,
     "value": lambda one: one.value,
     "headers": lambda one: [(name.decode(errors="replace"), value) for name, value in one.headers],
-    "producer_name": lambda one: _text(one.producer),
+    "producer_name": lambda one: _name(one.producer),
     "sequence_id": lambda one: one.sequence_id,
     "schema_version": lambda one: _version(one.schema_version),
 }

@@ -28,18 +28,22 @@ from magnetar.core.entry.columns.columns import (
     BYTES_MAX,
     MS_MAX,
     NAMES,
+    PRODUCER_BYTES_MAX,
     ROWS_MAX,
     Buffers,
     HeaderBuffers,
 )
 from magnetar.core.entry.kafka import compression as kafka_compression
 from magnetar.core.entry.pulsar import compression as pulsar_compression
+from magnetar.core.entry.pulsar.messages import BATCH_MESSAGES_MAX
 from magnetar.core.entry.pulsar.properties import ALL
 from magnetar.core.kernel.errors import Corrupted
 
 cdef int64_t LATEST_MS = MS_MAX
 cdef Py_ssize_t MOST_ROWS = ROWS_MAX
 cdef Py_ssize_t MOST_BYTES = BYTES_MAX
+cdef Py_ssize_t PRODUCER_BYTES = PRODUCER_BYTES_MAX
+cdef int64_t BATCH_MESSAGES = BATCH_MESSAGES_MAX
 cdef int64_t NO_TIME = -1
 
 cdef bytes KAFKA_BEGINS = b"\x0a\x05kafka\x10\x00\x18"
@@ -402,7 +406,9 @@ cdef class BufferedColumns:
                 is_null = number != 0
             elif tag == 30 << 3:
                 has_null_key = number != 0
-        if shared.producer.data != NULL and not _is_text(&shared.producer):
+        if shared.producer.data != NULL and (
+            shared.producer.size > PRODUCER_BYTES or not _is_text(&shared.producer)
+        ):
             return False
         if codec:
             try:
@@ -438,6 +444,8 @@ cdef class BufferedColumns:
         cdef bint has_sequence_id = row.has_sequence_id
         cdef bint is_null, is_gone, has_null_key, has_headers
         cdef int64_t size
+        if count > BATCH_MESSAGES:
+            return False
         row.place = 0
         while row.place < count:
             if end - at < 4:
@@ -547,7 +555,7 @@ cdef class BufferedColumns:
                 row.value = _octets(one.value, kept)
                 producer = one.producer
                 if producer is not None:
-                    producer = producer.decode(errors="replace").encode()
+                    producer = producer[:PRODUCER_BYTES].decode(errors="replace").encode()
                 shared.producer = _octets(producer, kept)
                 value = _octets(one.schema_version, kept)
                 row.has_version = value.data != NULL and value.size == 8
@@ -569,6 +577,7 @@ cdef class BufferedColumns:
 
     cdef int _header(self, Octets *name, Octets *value) except -1:
         """A header of the row that comes next."""
+        self.size += name.size
         if value.data != NULL:
             self.size += value.size
         if self.headers_wanted:
@@ -610,6 +619,10 @@ cdef class BufferedColumns:
             self.size += row.key.size
         if row.value.data != NULL:
             self.size += row.value.size
+        if row.ordering_key.data != NULL:
+            self.size += row.ordering_key.size
+        if shared.producer.data != NULL:
+            self.size += shared.producer.size
         self.rows += 1
         return 0
 

@@ -36,6 +36,8 @@ CHECKED_AT: Final = 21
 HEADER_BYTES: Final = 61
 MAGIC: Final = 2
 VARINT_BYTES_MAX: Final = 10
+PLACE_MAX: Final = (1 << 31) - 1
+_TIME_MAX: Final = (1 << 63) - 1
 
 CODEC: Final = 7
 LOG_APPEND_TIME: Final = 8
@@ -168,6 +170,8 @@ def _records(data: bytes, count: int, base: int, fixed: int | None) -> list[Reco
             raise Corrupted("a record is longer than its batch")
         delta, at = number_at(data, at + 1)
         place, at = number_at(data, at)
+        if not 0 <= place <= PLACE_MAX:
+            raise Corrupted(f"a record claims to be number {place} of its batch")
         key, at = string_at(data, at, end)
         value, at = string_at(data, at, end)
         headers: Sequence[Header] = ()
@@ -178,7 +182,9 @@ def _records(data: bytes, count: int, base: int, fixed: int | None) -> list[Reco
         if at != end:
             raise Corrupted("a record does not end where it says")
         time = base + delta if fixed is None else fixed
-        found.append(Record(place, time if time >= 0 else NO_TIME, key, value, headers))
+        found.append(
+            Record(place, time if 0 <= time <= _TIME_MAX else NO_TIME, key, value, headers)
+        )
     return found
 
 

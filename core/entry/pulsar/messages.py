@@ -31,6 +31,7 @@ _CHECKSUM: Final = b"\x0e\x01"
 _SIZE: Final = Layout(">I")
 _VARINT_BYTES_MAX: Final = 10
 _MASK: Final = (1 << 64) - 1
+_U32: Final = (1 << 32) - 1
 
 Fields = dict[int, Any]
 """The last value of each field by its number; a list for a repeated field."""
@@ -112,7 +113,8 @@ class PulsarMessage:
         """The entry's partition key, and the size of its value, -1 for none."""
         fields, size = self._fields, len(self.payload)
         if fields.get(_COMPRESSION) and _ENCRYPTION_KEYS not in fields:
-            size = fields.get(_SIZE_BEFORE, 0)
+            # of 32 bits, and true or not nobody unpacks more
+            size = min(fields.get(_SIZE_BEFORE, 0) & _U32, compression.SIZE_BYTES_MAX)
         return _partition_key_of(fields, _KEY), -1 if fields.get(_NULL_VALUE) else size
 
     def with_rest(self, payload: bytes, places: Iterable[int]) -> bytes:

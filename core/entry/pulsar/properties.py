@@ -46,7 +46,7 @@ def headers_of(properties: Sequence[Property]) -> Sequence[Header]:
         if name == ALL:
             try:
                 return [(each.encode(), content) for each, content in _decode(value)]
-            except msgspec.MsgspecError:
+            except (msgspec.MsgspecError, UnicodeError):
                 break  # another application's property of that name
     return properties
 

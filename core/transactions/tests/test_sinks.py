@@ -19,7 +19,7 @@ from magnetar.core.testing.broker import Stores, running
 from magnetar.core.topic.persistent_topic import PersistentTopic
 from magnetar.core.transactions.coordinator import TransactionCoordinator
 from magnetar.core.transactions.sink_record import Attempt, attempt_of, is_open
-from magnetar.core.transactions.sinks import EPOCHS, Sinks
+from magnetar.core.transactions.sinks import ATTEMPTS_MAX, EPOCHS, Sinks
 
 PATH = "/sinks"
 LOG = TopicName.parse("t")
@@ -228,6 +228,14 @@ async def test_a_sink_of_one_batch_leaves_nothing() -> None:
         assert served.states() == []
         assert await stores.metadata.children(PATH) == []
         assert await stores.metadata.children("/transactions") == []
+
+
+@pytest.mark.parametrize("task", [-1, ATTEMPTS_MAX])
+async def test_a_task_of_a_number_that_there_is_not_has_none(task: int) -> None:
+    """To ask again would not help, as it does where a server is overloaded."""
+    async with serving(Stores()) as served:
+        with pytest.raises(Invalid, match="from 0 to 9999"):
+            await served.sinks.number("s", "q", 0, task)
 
 
 async def test_tasks_that_number_their_rows_have_a_producer_and_batches_an_epoch() -> None:

@@ -18,7 +18,7 @@ import msgspec
 
 from magnetar.spark_connector.errors import OptionError
 from magnetar.spark_connector.jobs.tables import staging
-from magnetar.spark_connector.jobs.tables.lock import FolderLock
+from magnetar.spark_connector.jobs.tables.lock import DELTA, FolderLock
 from magnetar.spark_connector.jobs.tables.parquet_table import MERGED_BYTES, MergeCount
 from magnetar.spark_connector.jobs.tables.staging import PARTITIONS, StagedFile, staged
 
@@ -39,7 +39,7 @@ class DeltaTableSink:
             raise OptionError("Delta tables need pip install 'magnetar[lake]'") from error
         self._folder = folder
         self._delta: Any = deltalake
-        self._lock = FolderLock(folder)
+        self._lock = FolderLock(folder, DELTA)
 
     def __enter__(self) -> Self:
         return self

@@ -24,7 +24,7 @@ from typing import Self
 import msgspec
 from msgspec import Struct
 
-from magnetar.spark_connector.jobs.tables.lock import OWN, FolderLock
+from magnetar.spark_connector.jobs.tables.lock import OWN, PARQUET, FolderLock
 from magnetar.spark_connector.jobs.tables.staging import sync
 
 
@@ -44,7 +44,7 @@ class RedoLog:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._own = folder / OWN
-        self._lock = FolderLock(folder)
+        self._lock = FolderLock(folder, PARQUET)
         self._redo, self._done = self._own / "redo.json", self._own / "done.json"
         if self._redo.exists():
             self._carry_out(msgspec.json.decode(self._redo.read_bytes(), type=FileChange))

@@ -20,7 +20,7 @@ import msgspec
 from msgspec import Struct
 
 from magnetar.spark_connector.errors import ConnectorError
-from magnetar.spark_connector.jobs.tables.lock import FolderLock
+from magnetar.spark_connector.jobs.tables.lock import SNAPSHOT, FolderLock
 from magnetar.spark_connector.jobs.tables.redo import write
 from magnetar.spark_connector.jobs.tables.staging import sync
 
@@ -44,7 +44,7 @@ class VersionedTable:
         self._folder = folder
         self._versions = folder / "versions"
         self._link = folder / "current"
-        self._lock = FolderLock(folder)
+        self._lock = FolderLock(folder, SNAPSHOT)
 
     def __enter__(self) -> Self:
         return self

@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 import pytest
+from pyspark.errors import AnalysisException
 
 from magnetar.spark_connector.errors import ConnectorError, OptionError, ServiceError
 from magnetar.spark_connector.jobs import audit, command
@@ -82,9 +83,21 @@ def test_an_error_is_a_sentence(spark, capsys, error) -> None:
     assert spark.stopped
 
 
-def test_a_mistake_of_ours_is_not_hidden(spark) -> None:
-    with pytest.raises(ZeroDivisionError):
-        command.main(job(ZeroDivisionError()), GIVEN)
+def test_sql_that_spark_does_not_understand(spark, capsys) -> None:
+    """Of `--where` and `--select`; behind the sentence Spark shows its plan."""
+    said = AnalysisException("\n[PARSE_SYNTAX_ERROR] Syntax error at or near ','.\n\n== SQL ==\n,")
+    assert command.main(job(said), GIVEN) == 2
+    assert (
+        capsys.readouterr().err == "magnetar: [PARSE_SYNTAX_ERROR] Syntax error at or near ','.\n"
+    )
+
+
+@pytest.mark.parametrize(
+    "error", [ZeroDivisionError(), AnalysisException("[PYTHON_DATA_SOURCE_ERROR] Failed: Trace")]
+)
+def test_a_mistake_of_ours_is_not_hidden(spark, error) -> None:
+    with pytest.raises(type(error)):
+        command.main(job(error), GIVEN)
     assert spark.stopped
 
 

@@ -6,7 +6,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from magnetar.core.ledger.read.reading_plan import Place
-from magnetar.spark_connector.planning.ranges import EntryRange, between, cut, shared
+from magnetar.spark_connector.planning.ranges import (
+    PIECES_MAX,
+    EntryRange,
+    between,
+    cut,
+    shared,
+)
 from magnetar.spark_connector.tests.plans import plan_with
 
 SIZES = st.lists(st.tuples(st.integers(0, 30), st.integers(30, 60)), min_size=1, max_size=6)
@@ -59,3 +65,10 @@ def test_a_range_is_cut_no_finer_than_entries() -> None:
 def test_a_compacted_ledger_is_read_where_it_is_stored() -> None:
     assert EntryRange("t", 4, 0, 8, 9, kept="17 5 4").stored_in == 17
     assert EntryRange("t", 4, 0, 8, 9).stored_in == 4
+
+
+def test_small_pieces_are_not_too_many() -> None:
+    """Whatever size a ledger is said to have, and whatever size pieces are to have."""
+    one = EntryRange("t", 1, 0, (1 << 60) - 1, 1 << 62)
+    shares = shared([one], 1, 1, 4)
+    assert [len(share.ranges) for share in shares] == [PIECES_MAX + 1, *[PIECES_MAX] * 3]

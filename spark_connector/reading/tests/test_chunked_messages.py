@@ -5,6 +5,7 @@ import pytest
 from magnetar.core.entry.forms import form_of
 from magnetar.core.testing.entries import entry
 from magnetar.spark_connector.planning.ranges import EntryRange, between
+from magnetar.spark_connector.reading import chunked_messages
 from magnetar.spark_connector.reading.chunked_messages import ChunkedMessages
 from magnetar.spark_connector.reading.ledger_entries import LedgerEntries
 from magnetar.spark_connector.reading.tests.ledgers import LOG, MemoryDirectory
@@ -107,3 +108,38 @@ def test_sent_twice_it_is_one_row(first) -> None:
 def test_far_back_in_other_entries() -> None:
     directory = MemoryDirectory([A[0], *[OTHER] * 200, A[1]], [*[OTHER] * 100, A[2]])
     assert Rows(directory, ranges(directory)[1]).found == [A]
+
+
+@pytest.mark.parametrize("held", [0, 400, 800])
+def test_more_at_a_time_than_are_held(held, monkeypatch) -> None:
+    """Their chunks are looked for in the range itself; of these no more than one message."""
+    monkeypatch.setattr(chunked_messages, "CHUNKS_BYTES_MAX", held)
+    directory = MemoryDirectory([A[0], B[0], A[1], OTHER, B[1], A[2], B[2]])
+    monkeypatch.setattr(chunked_messages, "FOUND_BYTES_MAX", 1 << 20)
+    rows = Rows(directory, ranges(directory)[0])
+    assert (rows.found, rows.lost) == ([A, B], [])
+
+
+def test_one_that_is_too_large(monkeypatch) -> None:
+    """Unless its chunks are near to each other."""
+    monkeypatch.setattr(chunked_messages, "CHUNKS_BYTES_MAX", 1 << 20)
+    monkeypatch.setattr(chunked_messages, "FOUND_BYTES_MAX", 1 << 20)
+    large = [entry(bytes(400_000), chunk=(b"a", number, 5)) for number in range(5)]
+    directory = MemoryDirectory([*large, *B])
+    assert Rows(directory, ranges(directory)[0]).found == [large, B]
+    directory = MemoryDirectory([*[each for one in large for each in (one, *[OTHER] * 99)], *B])
+    rows = Rows(directory, ranges(directory)[0])
+    assert (rows.found, rows.lost) == ([B], ["the message that ends in 10:400 has more than 1 MiB"])
+
+
+def test_those_that_never_end_are_not_looked_for_for_ever(monkeypatch) -> None:
+    monkeypatch.setattr(chunked_messages, "IN_VAIN_ENTRIES", 5_000)
+    ends = [parts(b"%d" % number)[2] for number in range(100)]
+    directory = MemoryDirectory([OTHER] * 1_000, ends)
+    reads = []
+    opened = directory.opened
+    monkeypatch.setattr(
+        directory, "opened", lambda log, ledger: reads.append(ledger) or opened(log, ledger)
+    )
+    assert len(Rows(directory, ranges(directory)[1]).lost) == 100
+    assert reads.count(10) <= 6

@@ -115,6 +115,16 @@ def test_types_beside_each_other_may_be_too_deep() -> None:
         kind(record(*reversed(chain), name="Top"))
 
 
+def test_a_type_in_many_places_is_as_many_types() -> None:
+    """Some kilobytes of them, each with two of the one before, would be a million million."""
+    twos = [record("int", name="R0")] + [
+        record(f"R{n}", f"R{n}", name=f"R{n + 1}") for n in range(40)
+    ]
+    assert kind(record(*twos[:9], name="Top")).num_fields == 9
+    with pytest.raises(OptionError, match="more than 10000 types, as Spark counts them"):
+        kind(record(*twos, name="Top"))
+
+
 @pytest.mark.parametrize("text", ["", "{", "string", "[" * 100_000])
 def test_what_is_no_json(text) -> None:
     with pytest.raises(OptionError, match="no JSON"):

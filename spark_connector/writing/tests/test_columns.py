@@ -31,6 +31,7 @@ def test_what_can_be_written(schema: list[tuple[str, str]]) -> None:
         ([("a", "int"), ("b", "int")], "t", "to_json(struct(a, b)) AS value"),
         ([("value", "int")], "t", 'column "value" is int, not string or binary'),
         ([("value", "string"), ("keys", "string")], "t", 'did you mean "key"?'),
+        ([("VALUE", "string")], "t", 'did you mean "value"?'),
         ([("value", "string"), ("offset", "bigint")], "t", 'there is no column "offset" in a sink'),
         ([("value", "string"), ("deliver_at", "timestamp")], "t", "by a Pulsar client"),
         ([("value", "string"), ("headers", "map<string,string>")], "t", '"headers" is map<string'),
@@ -74,3 +75,19 @@ def test_a_row_without_a_topic_is_an_error() -> None:
     batch = pa.record_batch({"value": pa.array(["a"]), "topic": pa.array([None], pa.string())})
     with pytest.raises(SchemaError, match='"topic" is null'):
         list(columns.rows(batch, ""))
+
+
+@pytest.mark.parametrize("header", [None, {"key": None, "value": b"1"}])
+def test_a_header_without_a_name_is_an_error(header: dict | None) -> None:
+    kind = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
+    batch = pa.record_batch({"value": pa.array(["a"]), "headers": pa.array([[header]], kind)})
+    with pytest.raises(SchemaError, match="a header has no key"):
+        list(columns.rows(batch, "t"))
+
+
+def test_a_time_that_records_cannot_have_is_an_error() -> None:
+    """They would have no time for who reads them."""
+    times = pa.array([datetime(1960, 1, 1, tzinfo=UTC), None], pa.timestamp("us", "UTC"))
+    batch = pa.record_batch({"value": pa.array(["a", "b"]), "event_time": times})
+    with pytest.raises(SchemaError, match="before 1970"):
+        list(columns.rows(batch, "t"))

@@ -22,6 +22,7 @@ from magnetar.core.entry.kafka import form as kafka
 from magnetar.core.entry.kafka import record_batch
 from magnetar.core.entry.mqtt import form as mqtt
 from magnetar.core.entry.pulsar import form as pulsar
+from magnetar.core.entry.pulsar.messages import BATCH_MESSAGES_MAX
 from magnetar.core.entry.record import DetailedRecord, Record
 from magnetar.core.kernel.errors import Corrupted
 from magnetar.core.kernel.varints import varint
@@ -135,6 +136,24 @@ def test_full_by_rows_and_by_bytes(made) -> None:
     found.take()
     found.add(1, 1, "pulsar", [FULL._replace(value=bytes(columns.BYTES_MAX))])
     assert found.full
+
+
+@pytest.mark.parametrize(
+    "large",
+    [{"headers": [(bytes(columns.BYTES_MAX), None)]}, {"ordering_key": bytes(columns.BYTES_MAX)}],
+)
+def test_full_by_other_bytes_than_values(made, large: dict) -> None:
+    found = made(EVERYTHING)
+    found.add(1, 1, "pulsar", [FULL._replace(**large)])
+    assert found.full
+
+
+def test_full_by_names_of_producers(made) -> None:
+    """Each row has one, of which the first thousand bytes count."""
+    found = made(EVERYTHING)
+    found.add(1, 1, "mqtt", [BARE._replace(producer=b"p" * 65_535)] * 8_192)
+    assert found.full
+    assert {row["producer_name"] for row in rows_of(found.take())} == {"p" * 1_024}
 
 
 # -- entries by the compiled twin -----------------------------------------------------------------
@@ -323,6 +342,20 @@ def test_what_producers_send_is_taken(twin) -> None:
     assert compare(twin, entries, 999, 1_000) == 4
     stranger = entries[0][len(entries[0]) - len(kafka.wrapped(batch, 3, 1 << 41)) :]
     assert compare(twin, [entries[0], stranger, entry(mqtt.BEGINS), entries[2]]) == 2
+
+
+def test_a_batch_that_claims_to_be_a_million(twin) -> None:
+    """No bytes when compressed, and gigabytes of rows: a batch that other readers refuse."""
+    payload = bytes(4 * (BATCH_MESSAGES_MAX + 1))
+    about = field(1, b"p") + field(2, 7) + field(3, 1 << 41) + field(11, BATCH_MESSAGES_MAX + 1)
+    about += field(8, 1) + field(9, len(payload))
+    sent = len(about).to_bytes(4, "big") + about + pulsar_compressed(payload, 1)
+    assert compare(twin, [entry(sent)]) == 0
+
+
+def test_a_producer_of_a_long_name(twin) -> None:
+    about = field(1, b"p" * 2_000) + field(2, 7) + field(3, 1 << 41)
+    assert compare(twin, [entry(len(about).to_bytes(4, "big") + about + b"v")]) == 0
 
 
 def test_messages_of_transactions_are_left_to_the_caller(twin) -> None:

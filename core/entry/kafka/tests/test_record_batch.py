@@ -147,6 +147,26 @@ def test_no_time_at_all() -> None:
     assert record_batch.records_of(record_batch.batch_of([none], 0, 1)) == [none]
 
 
+@pytest.mark.parametrize("place", [-1, 1 << 31, (1 << 63) - 1])
+def test_a_record_of_no_place(place: int) -> None:
+    with pytest.raises(Corrupted, match=f"number {place} of its batch"):
+        record_batch.records_of(batch_of_one(b"\0" + record_batch.zigzag(place)))
+
+
+def test_a_time_that_nobody_can_store() -> None:
+    latest = record_batch.zigzag((1 << 63) - 1)
+    (record,) = record_batch.records_of(batch_of_one(latest + b"\0", first_timestamp=1))
+    assert record.timestamp_ms == NO_TIME
+
+
+def batch_of_one(numbers: bytes, first_timestamp: int = 0) -> bytes:
+    """A batch with one record of these numbers, without key, value and headers."""
+    record = b"\0" + numbers + b"\x01\x01\0"
+    batch = record_batch.batch_of([], 0, 1)
+    head = record_batch.header_of(batch)._replace(records=1, first_timestamp=first_timestamp)
+    return record_batch.joined(head, record_batch.zigzag(len(record)) + record)
+
+
 @given(st.binary(max_size=300))
 def test_arbitrary_bytes(data: bytes) -> None:
     for inner in (data, repacked(BATCH, data, 0), repacked(BATCH, INNER[:-1] + data, 0)):

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from magnetar.core.entry.compaction import Item, Removal
 from magnetar.core.entry.pulsar import form, messages, metadata
 from magnetar.core.entry.pulsar.compaction import KeyedMessages, UnpackedMessages
+from magnetar.core.entry.pulsar.compression import SIZE_BYTES_MAX
 from magnetar.core.entry.pulsar.messages import PulsarMessage
 from magnetar.core.entry.record import Record
 from magnetar.core.kernel.checksum import crc32c
@@ -137,6 +138,7 @@ def test_a_batch_that_is_compressed(codec: int) -> None:
         (b"", Item(0, b"k", 5)),
         (b"\xc8\x01\x01", Item(0, b"k", -1)),  # the value is null
         (b"\x40\x01\x48\x07", Item(0, b"k", 7)),  # compressed, from seven bytes
+        (b"\x40\x01\x48\xff\xff\xff\xff\x0f", Item(0, b"k", SIZE_BYTES_MAX)),  # so it claims
         (b"\x6a\x00\x40\x01\x48\x07", Item(0, b"k", 5)),  # encrypted after that
         (b"\xb0\x01\x05\xb8\x01\x06", Item(0, b"k", 5)),  # of a transaction
     ],

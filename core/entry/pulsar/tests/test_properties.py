@@ -49,6 +49,7 @@ def test_what_properties_cannot_say(headers: list[Header], plain: dict[str, str]
     assert [name for name, _ in said] == [name.decode() for name, _ in headers]
 
 
-def test_a_property_of_that_name_from_somebody_else() -> None:
-    theirs = [(b"a", b"1"), (ALL, b"not json")]
+@pytest.mark.parametrize("said", [b"not json", b'[["\xff", null]]', b'[["\\ud800", null]]'])
+def test_a_property_of_that_name_from_somebody_else(said: bytes) -> None:
+    theirs = [(b"a", b"1"), (ALL, said)]
     assert headers_of(theirs) == theirs
