@@ -269,7 +269,8 @@ class TopicTransactions:
 
     async def _extend(self, key: TransactionId, owns: Owns, added: Addition) -> None:
         """Add to a transaction. Clients ask for topics and subscriptions at the same time: whoever
-        has the turn stores what all have asked for who wait for theirs.
+        has the turn stores what all have asked for who wait for theirs, and who come in the same
+        turn of the loop.
         """
         _usable(key, self.find(key), owns)
         coordinator, name = self._coordinator, _name(key)
@@ -279,6 +280,7 @@ class TopicTransactions:
             async with coordinator.alone_with(name, settled=False) as slot:
                 if added not in waiting:
                     return
+                await trio.lowlevel.checkpoint()
                 found = _usable(key, slot.transaction, owns)
                 if slot.logs.issuperset(added.logs) and slot.participants.issuperset(
                     added.participants
