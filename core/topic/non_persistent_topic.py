@@ -320,7 +320,13 @@ class NonPersistentTopic:
     looks_for_transactions = False
 
     async def end_transaction(
-        self, form: TransactionalForm, key: TransactionKey, epoch: int, *, committed: bool
+        self,
+        form: TransactionalForm,
+        key: TransactionKey,
+        epoch: int,
+        *,
+        committed: bool,
+        seen: Callable[[], object] | None = None,
     ) -> None:
         """Do nothing: transactions are not supported."""
 

@@ -154,9 +154,17 @@ class PersistentTopic:
             await self.transactions.begin()
 
     async def end_transaction(
-        self, form: TransactionalForm, key: TransactionKey, epoch: int, *, committed: bool
+        self,
+        form: TransactionalForm,
+        key: TransactionKey,
+        epoch: int,
+        *,
+        committed: bool,
+        seen: Callable[[], object] | None = None,
     ) -> None:
-        """Append the marker that ends a transaction, and wait until it is stored."""
+        """Append the marker that ends a transaction, and wait until it is stored. With `seen`
+        readers do not wait for that, and it is called before.
+        """
         if not self.transactions.present:
             return  # no transaction was ever written
         if self.ledger.terminated:
@@ -171,6 +179,9 @@ class PersistentTopic:
 
         now_ms = self.env.clock.wall_ms()
         self.publish([form.marker(key, epoch, now_ms, committed=committed)], [1], done)
+        if seen is not None:
+            self.transactions.index.is_committed(key)
+            seen()
         await waiting.result()
 
     def _lost(self) -> None:

@@ -93,7 +93,13 @@ class PublishTopic(AnyTopic, Protocol):
     ) -> None: ...
 
     async def end_transaction(
-        self, form: TransactionalForm, key: TransactionKey, epoch: int, *, committed: bool
+        self,
+        form: TransactionalForm,
+        key: TransactionKey,
+        epoch: int,
+        *,
+        committed: bool,
+        seen: Callable[[], object] | None = None,
     ) -> None: ...
 
 

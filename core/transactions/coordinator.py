@@ -1,11 +1,12 @@
 """The transaction coordinator: the participants of each transaction, and one outcome for all.
 
 To end a transaction, the coordinator stores the decision. From then on its outcome may be reported
-(Kafka's clients hear it at once; Pulsar's when it has been carried out). A task writes a marker to
-every log, has every participant carry the decision out and, for a commit, carries out the pending
-commits (of offsets); then it stores the end. After a crash in between, these steps are repeated: a
-second marker, or a second execution of the rest, changes nothing. A decided transaction takes no
-new participants: a writer that begins the next one waits.
+(Kafka's clients hear it at once; Pulsar's when everybody sees it). A task writes a marker to every
+log, has every participant carry the decision out and, for a commit, carries out the pending commits
+(of offsets); then it stores the end. Where no name is used twice, a commit is seen before all that
+is stored: when logs and participants have it in memory. After a crash in between, these steps are
+repeated: a second marker, or a second execution of the rest, changes nothing. A decided transaction
+takes no new participants: a writer that begins the next one waits.
 
 Each of these steps is repeated until it succeeds, whatever the error, because the outcome is
 decided and reported. Only another coordinator's write to the record ends the attempts. A
@@ -83,12 +84,17 @@ MARKED_AT_ONCE: Final = 100
 """Logs of one transaction that are marked concurrently."""
 
 
+Seen = Callable[[], object]
+"""Called when a log or a participant has an outcome in memory, or later."""
+Settle = Callable[[Transaction, str, Seen], Awaitable[None]]
+
+
 class TransactionKind(Struct, frozen=True):
     """What differs between the transactions of protocols."""
 
     key_of: Callable[[Transaction], TransactionKey] = writer_of
     """The key of its entries."""
-    settle: Callable[[Transaction, str], Awaitable[None]] | None = None
+    settle: Settle | None = None
     """Has one participant carry out the decision, perhaps not for the first time; repeated after a
     `BrokerError`."""
     is_reused: bool = True
@@ -137,6 +143,7 @@ class TransactionSlot:
         "participants",
         "record",
         "rest",
+        "seen",
         "transaction",
     )
 
@@ -152,14 +159,16 @@ class TransactionSlot:
         self.participants: frozenset[str] = frozenset()
         """The transaction's, to be looked up in."""
         self.over = False
-        """Everything has the outcome, and there is no transaction any more: only its record is left
-        to be deleted."""
+        """Everybody sees the outcome, and there is no transaction any more: only its record is left
+        to be deleted, when everything has the outcome."""
         self.lost = False
         """Another coordinator has taken over the transactional id: change nothing more."""
         self.lock = trio.Lock()
         self.rest = trio.Event()
         """Set while no decision is being carried out."""
         self.rest.set()
+        self.seen = self.rest
+        """Set while no decision is to be seen yet."""
 
 
 class TransactionCoordinator:
@@ -366,6 +375,7 @@ class TransactionCoordinator:
                 self.names_bytes -= slot.transaction.names_bytes()
         if self._slots.get(slot.name) is slot:
             del self._slots[slot.name]
+        slot.seen.set()
         slot.rest.set()
         return self._records.elsewhere(slot.name)
 
@@ -479,28 +489,42 @@ class TransactionCoordinator:
     def _finish_later(self, slot: TransactionSlot) -> None:
         found = slot.transaction
         if found is not None and found.decided and slot.rest.is_set():
-            slot.rest = trio.Event()
+            slot.rest, slot.seen = trio.Event(), trio.Event()
             self._broker.spawn(self._finish, slot)
 
     async def _finish(self, slot: TransactionSlot) -> None:
         """Mark every log, carry out the pending commits, and store the end."""
         found = slot.transaction
         assert found is not None
-        steps = [partial(self._mark, slot, found, TopicName.parse(name)) for name in found.logs]
+        unseen = {*found.logs, *found.participants}
+        steps: list[Step] = [partial(self._mark, slot, found, name, unseen) for name in found.logs]
         if self._kind.settle is not None:
-            steps += [partial(self._settle, slot, found, name) for name in found.participants]
+            steps += [
+                partial(self._settle, slot, found, name, unseen) for name in found.participants
+            ]
         await self._insist_on_all(slot, steps)
         if found.state is TransactionState.COMMITTING and found.pending:
             await self._insist(slot, partial(self._commit_pending_of, slot, found))
         if not self._kind.is_reused:
-            slot.over = True
-            self._know(slot)
+            self._is_seen(slot)
             slot.rest.set()
             self._delete_later(slot)
             return
         await self._insist(slot, partial(self._end, slot))
+        slot.seen.set()
         slot.rest.set()
         self._drop_unused(slot)
+
+    def _is_seen_by(self, slot: TransactionSlot, unseen: set[str], name: str) -> None:
+        """A log or a participant has the commit in memory; perhaps not for the first time."""
+        unseen.discard(name)
+        if not unseen:
+            self._is_seen(slot)
+
+    def _is_seen(self, slot: TransactionSlot) -> None:
+        slot.over = True
+        self._know(slot)
+        slot.seen.set()
 
     def _delete_later(self, slot: TransactionSlot) -> None:
         """Have its record deleted; those of a while are deleted by one write of the metadata."""
@@ -522,11 +546,13 @@ class TransactionCoordinator:
         self._over_size -= 1
         self._drop_unused(slot)
 
-    async def _settle(self, slot: TransactionSlot, found: Transaction, name: str) -> None:
+    async def _settle(
+        self, slot: TransactionSlot, found: Transaction, name: str, unseen: set[str]
+    ) -> None:
         settle = self._kind.settle
         assert settle is not None
         await self._verify(slot)
-        await settle(found, name)
+        await settle(found, name, partial(self._is_seen_by, slot, unseen, name))
 
     async def _commit_pending_of(self, slot: TransactionSlot, found: Transaction) -> None:
         await self._verify(slot)
@@ -551,17 +577,22 @@ class TransactionCoordinator:
                 rest = {"state": AT_REST[now.state], "logs": (), "participants": (), "pending": ()}
                 await self.store(slot, now, epoch=epoch, **rest)
 
-    async def _mark(self, slot: TransactionSlot, found: Transaction, name: TopicName) -> None:
+    async def _mark(
+        self, slot: TransactionSlot, found: Transaction, name: str, unseen: set[str]
+    ) -> None:
         await self._verify(slot)
         try:
-            topic = await self._broker.topic(name, create=False)
+            topic = await self._broker.topic(TopicName.parse(name), create=False)
         except TopicNotFound:
             return  # the topic is deleted
         await self._verify(slot)
         commit = found.state is TransactionState.COMMITTING
+        seen = None
+        if commit and not self._kind.is_reused:
+            seen = partial(self._is_seen_by, slot, unseen, name)
         # it appends before its first await
-        key = self._kind.key_of(found)
-        await topic.end_transaction(self._form, key, found.epoch, committed=commit)
+        key, epoch = self._kind.key_of(found), found.epoch
+        await topic.end_transaction(self._form, key, epoch, committed=commit, seen=seen)
 
     async def _insist_on_all(self, slot: TransactionSlot, steps: Sequence[Step]) -> None:
         """Carry out all of them, as many at once as may be."""

@@ -22,8 +22,9 @@ Invariants:
  2. Nothing is added to a transaction that is decided: `check_publish` and `check_acknowledge` are
     called in the turn of the loop in which a message is handed to its log, or an acknowledgement to
     its cursor.
- 3. `end` returns when the outcome is stored everywhere, and so seen by every consumer from then on.
-    If that takes too long it raises `NotReady`; the decision stands, and `end` may be repeated.
+ 3. `end` returns when the outcome is decided for good, and seen by every consumer from then on: a
+    commit when every topic and subscription has it in memory, an abort when it is stored there. If
+    that takes too long it raises `NotReady`; the decision stands, and `end` may be repeated.
 
 What a crash leaves, by the last step that was stored:
 
@@ -32,9 +33,10 @@ What a crash leaves, by the last step that was stored:
     a message, an ack           they are undecided until the end, which the record's names ensure
     the decision                `open` carries it out; markers and acks that were stored before are
                                 not changed by their repetition
-    the outcome everywhere      `end` has returned, and the id is not known any more; a restart
-                                before the record is deleted carries the decision out again, in vain
-                                (records are deleted many at a time, a while later)
+    the outcome everywhere      the id is not known any more, and `end` has returned, of a commit
+                                before; a restart before the record is deleted carries the decision
+                                out again, in vain (records are deleted many at a time, a while
+                                later)
 
 Only who began a transaction may use it, and superusers. Somebody else's is not found.
 """
@@ -64,6 +66,7 @@ from magnetar.core.kernel.errors import (
 )
 from magnetar.core.kernel.names import SYSTEM_NAMESPACE, TopicName
 from magnetar.core.transactions.coordinator import (
+    Seen,
     TopicHost,
     TransactionCoordinator,
     TransactionKind,
@@ -318,9 +321,9 @@ class TopicTransactions:
         return added
 
     async def end(self, key: TransactionId, owns: Owns, *, commit: bool) -> None:
-        """Commit or abort; returns when every topic and subscription has the outcome.
+        """Commit or abort; returns when consumers of every topic and subscription see the outcome.
 
-        `NotReady` if they do not have it after `END_SECONDS_MAX`: it is carried out later.
+        `NotReady` if they do not after `END_SECONDS_MAX`: it is carried out later.
         """
         wanted = TransactionState.COMMITTING if commit else TransactionState.ABORTING
         coordinator = self._coordinator
@@ -333,8 +336,8 @@ class TopicTransactions:
             elif found.state is not wanted:
                 raise _decided(key, found)
         with trio.move_on_after(END_SECONDS_MAX):
-            await slot.rest.wait()
-        if not slot.rest.is_set():
+            await slot.seen.wait()
+        if not slot.seen.is_set():
             outcome = found.state.value if found.decided else wanted.value
             raise NotReady(f"transaction {_shown(key)} is {outcome}, but not everywhere yet")
         if slot.lost:
@@ -345,7 +348,7 @@ class TopicTransactions:
 
     # -- carrying out ---------------------------------------------------------------------------
 
-    async def _settle(self, found: Transaction, participant: str) -> None:
+    async def _settle(self, found: Transaction, participant: str, seen: Seen) -> None:
         """Have a subscription acknowledge what the transaction holds there, or hold it no longer.
         One that is deleted has nothing to do.
         """
@@ -356,8 +359,10 @@ class TopicTransactions:
             return
         present = None if topic is None else topic.subscriptions.get(subscription)
         if present is not None:
-            committed = found.state is TransactionState.COMMITTING
-            await present.end_transaction(id_of(found), committed=committed)
+            key, committed = id_of(found), found.state is TransactionState.COMMITTING
+            await present.end_transaction(
+                key, committed=committed, seen=seen if committed else None
+            )
 
 
 def check_count(names: int) -> None:

@@ -9,6 +9,8 @@ marker: an entry of its own. Everything below the first entry of every open tran
 Entries stay where they are, however the transaction ends. An aborted one is recorded by its key and
 the indexes at which it began and ended, because later transactions may have the same key.
 
+A commit that is decided elsewhere is seen before its marker is stored (`is_committed`).
+
 Invariants: entries come in the order of the log, each once; replayed from some place on, after a
 restart, the state is the same; a marker of nothing open changes nothing.
 """
@@ -65,6 +67,7 @@ class TransactionIndex:
         "_places",
         "aborted",
         "committed",
+        "ending",
         "open",
         "present",
     )
@@ -75,6 +78,9 @@ class TransactionIndex:
         """Whether the log has, or ever had, transactions; else no entry is looked at for them."""
         self.open: dict[TransactionKey, Open] = {}
         """In the order in which they began."""
+        self.ending: dict[TransactionKey, Open] = {}
+        """Committed ones whose markers are on their way (`is_committed`): readers see them, and
+        snapshots have them as open, since whoever replays the log has no marker yet."""
         self.committed = 0
         """How many were committed since the log was opened, or its last snapshot."""
         self._places: dict[TransactionKey, list[Aborted]] = {}
@@ -87,13 +93,24 @@ class TransactionIndex:
 
     def wrote(self, key: TransactionKey, index: int, position: Position, now_ms: int) -> None:
         """An entry of the transaction is stored."""
-        if key not in self.open:
+        if key not in self.open and key not in self.ending:
             self._notice.changed()
             self.open[key] = Open(index, position, now_ms)
+
+    def is_committed(self, key: TransactionKey) -> None:
+        """The decision is stored elsewhere, and the marker is on its way: readers need not wait for
+        it. A key that comes again may not be ended so.
+        """
+        begun = self.open.pop(key, None)
+        if begun is not None:
+            self._notice.changed()
+            self.committed += 1
+            self.ending[key] = begun
 
     def ended(self, key: TransactionKey, index: int, *, committed: bool) -> None:
         """The marker of the transaction is stored."""
         self._notice.changed()
+        self.ending.pop(key, None)
         begun = self.open.pop(key, None)
         if begun is not None and not committed:
             self.aborted.append(Aborted(key, begun.first, index))
@@ -114,10 +131,9 @@ class TransactionIndex:
 
     def check_none_open(self) -> None:
         """Raise `NotAllowed` if the log may not end: the marker of one would find no place."""
-        if self.open:
-            raise NotAllowed(
-                f"transactions are open in the topic ({len(self.open)}): end them first"
-            )
+        if self.open or self.ending:
+            count = len(self.open) + len(self.ending)
+            raise NotAllowed(f"transactions are open in the topic ({count}): end them first")
 
     def check_room(self, all_aborted: int) -> None:
         """Raise `NotAllowed` if no more transactions may begin, as they may be aborted."""
@@ -201,11 +217,14 @@ class TransactionIndex:
             self._places, self._placed = {}, 0
 
     def snapshot(self) -> IndexImage:
-        return IndexImage(list(self.open.items()), list(self.aborted))
+        begun = list(self.open.items())
+        if self.ending:
+            begun = sorted([*begun, *self.ending.items()], key=lambda item: item[1].first)
+        return IndexImage(begun, list(self.aborted))
 
     def restore(self, image: IndexImage, _now_ms: int) -> None:
         self._notice.changed()
-        self.open, self.aborted = dict(image.open), list(image.aborted)
+        self.open, self.ending, self.aborted = dict(image.open), {}, list(image.aborted)
         self._firsts = list(accumulate((one.first for one in reversed(self.aborted)), min))[::-1]
         self._places, self._placed = {}, 0
 

@@ -9,7 +9,7 @@ Invariant: the dispatcher always matches `type`; no consumer attaches while it i
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Protocol
 
 from magnetar.core.entry.form import TransactionKey
@@ -379,8 +379,11 @@ class PersistentSubscription:
             raise NotReady(f"subscription {self.name} is being reset or closed")
         return self.dispatcher
 
-    async def end_transaction(self, key: TransactionKey, *, committed: bool) -> None:
+    async def end_transaction(
+        self, key: TransactionKey, *, committed: bool, seen: Callable[[], object] | None = None
+    ) -> None:
         """Acknowledge what the transaction holds here, or deliver it again; durable on return.
+        `seen` is called before, when it is so in memory.
 
         A repetition changes nothing, but waits until the cursor is stored.
         """
@@ -392,6 +395,8 @@ class PersistentSubscription:
         elif self.dispatcher is not None and self.consumers and held is not NOTHING:
             self.dispatcher.came_back(self._unheld(held))
         self.schedule()
+        if seen is not None:
+            seen()
         await self.cursor.saved()
 
     def _drop_acked(self, held: Released) -> None:

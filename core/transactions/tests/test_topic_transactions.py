@@ -443,20 +443,24 @@ class Crash:
 @pytest.mark.parametrize("commit", [True, False])
 @pytest.mark.parametrize("unheard", [True, False])
 async def test_a_crash_at_any_write_leaves_it_whole(commit: bool, unheard: bool) -> None:
-    """Whatever was stored last: what was answered holds, and all of it is there, or nothing."""
-    outcomes = set()
+    """Whatever was stored last: what was answered holds, and all of it is there, or nothing. A
+    commit is answered before the markers are stored.
+    """
+    outcomes, ended = set(), 0
     for writes in range(100):
-        told, outcome = await _one_life(writes, commit=commit, unheard=unheard)
+        told, outcome, was_cut = await _one_life(writes, commit=commit, unheard=unheard)
         outcomes.add(outcome)
-        if "ended" in told:
+        ended += "ended" in told
+        if not was_cut:
             break
     else:
         pytest.fail("it never ended")
     assert writes > 6, "there are so many writes at least"
+    assert ended == (3 if commit else 1), "it was cut before the marker and the cursor, too"
     assert outcomes == {"open", "not begun", "over"}
 
 
-async def _one_life(writes: int, *, commit: bool, unheard: bool) -> tuple[list[str], str]:
+async def _one_life(writes: int, *, commit: bool, unheard: bool) -> tuple[list[str], str, bool]:
     stores, told = Stores(), list[str]()
     keys: list[TransactionId] = []
     with pytest.MonkeyPatch.context() as patch:
@@ -489,9 +493,13 @@ async def _one_life(writes: int, *, commit: bool, unheard: bool) -> tuple[list[s
 
             nursery.start_soon(life)
             await settled()
+            if "ended" in told:
+                assert not target.ledger.transactions.open
+                assert source.subscriptions["s"].cursor.acks.is_acked(place) is commit
             nursery.cancel_scope.cancel()
             crash.over.set()
-    return told, await _next_life(stores, keys, told, place, commit=commit)
+    outcome = await _next_life(stores, keys, told, place, commit=commit)
+    return told, outcome, crash.left < 0
 
 
 async def _next_life(
@@ -517,6 +525,8 @@ async def _next_life(
         seen = await delivered(broker, reader)
         acknowledged = source.subscriptions["s"].cursor.acks.is_acked(place)
         assert not source.subscriptions["s"].cursor.pending
+        if "ended" in told:
+            assert outcome == "over"
         if "acknowledged" in told:
             assert seen == ([b"x"] if commit else [])
             assert acknowledged is commit

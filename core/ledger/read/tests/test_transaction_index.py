@@ -124,3 +124,25 @@ def test_restored_it_goes_on_as_before(story: list[tuple[str, int]], at: int) ->
         elif what != "other":
             again.ended(writer, index, committed=what == "commit")
     assert (again.open, again.aborted) == (whole.open, whole.aborted)
+
+
+def test_a_commit_is_seen_before_its_marker_and_open_to_whoever_has_none() -> None:
+    state, restored = TransactionIndex(), TransactionIndex()
+    state.wrote("first", 0, (7, 0), 0)
+    state.wrote("second", 1, (7, 1), 0)
+    state.is_committed("first")
+    state.is_committed("nobody")
+    assert (state.stable_index(3), state.committed) == (1, 1)
+    state.wrote("first", 2, (7, 2), 0)  # it was on its way
+    assert state.stable_position((7, 2)) == (7, 0)
+    restored.restore(state.snapshot(), 0)
+    assert list(restored.open) == ["first", "second"]
+    assert restored.stable_index(3) == 0
+    state.ended("second", 3, committed=True)
+    with pytest.raises(NotAllowed):
+        state.check_none_open()
+    for each in (state, restored):
+        each.ended("first", 4, committed=True)
+    state.check_none_open()
+    assert not state.ending
+    assert (state.committed, state.stable_index(5), restored.stable_index(5)) == (2, 5, 1)
