@@ -24,6 +24,9 @@ PAUSE_SECONDS: Final = 0.2
 ATTEMPT_SECONDS: Final = 10.0
 """One of several servers is given so long."""
 
+MESSAGE_PACK: Final = "application/vnd.msgpack"
+HEADERS: Final = {"Content-Type": "application/json", "Accept": f"{MESSAGE_PACK}, */*"}
+
 
 class Reply(Struct, frozen=True):
     """An answer of HTTP."""
@@ -64,7 +67,11 @@ class AdminClient:
         server says no.
         """
         reply = self.reply(method, path, body)
-        return None if reply.status == 204 else msgspec.json.decode(reply.body, type=kind)
+        if reply.status == 204:
+            return None
+        is_packed = reply.headers.get("Content-Type") == MESSAGE_PACK
+        decode = msgspec.msgpack.decode if is_packed else msgspec.json.decode
+        return decode(reply.body, type=kind)
 
     def reply(self, method: str, path: str, body: Mapping[str, Any] | None) -> Reply:
         """The same as it came."""
@@ -102,7 +109,7 @@ class AdminClient:
         if connection.sock is not None:
             connection.sock.settimeout(connection.timeout)
         try:
-            headers = {"Content-Type": "application/json", **self._login.header()}
+            headers = {**HEADERS, **self._login.header()}
             connection.request(method, urlsplit(url).path.rstrip("/") + path, body, headers)
             response = connection.getresponse()
             reply = Reply(response.status, response.headers, response.read())
