@@ -28,6 +28,7 @@ from functools import partial
 from typing import Annotated, Any, Final
 
 import msgspec
+import trio
 from msgspec import Meta, Struct
 from starlette.responses import Response
 
@@ -90,7 +91,9 @@ async def ledgers(request: AdminRequest) -> Json | Response:
     for text, named in body.partitions.items():
         wanted += [ledger for _, ledger in named]
         permitted += await _of_partitions(request, TopicName.parse(text), named)
+    await trio.lowlevel.checkpoint()  # ten thousand take some milliseconds before, and after
     found = await places.metadata(permitted)
+    await trio.lowlevel.checkpoint()
     missing = list(dict.fromkeys([each for each in wanted if each not in found]))
     reached = {name: reached_address(at, request.request) for name, at in bookies.items()}
     answer: Json = {"ledgers": found, "bookies": reached, "missing": missing}
