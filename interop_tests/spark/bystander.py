@@ -39,10 +39,8 @@ class Bystander:
             return not self.left
 
     def acts(self) -> None:
-        try:
-            self.act()
-        finally:
-            self.acted.set()
+        self.acted.set()  # first: who notices what is done may wait for the next step at once
+        self.act()
 
     def forward(self, method: str, path: str, body: bytes) -> tuple[int, bytes]:
         connection = HTTPConnection(self.target.hostname or "", self.target.port, timeout=60)
