@@ -25,6 +25,9 @@ PAUSE_SECONDS: Final = 0.2
 ATTEMPT_SECONDS: Final = 10.0
 """One of several servers is given so long."""
 
+MESSAGE_PACK: Final = "application/vnd.msgpack"
+HEADERS: Final = {"Content-Type": "application/json", "Accept": f"{MESSAGE_PACK}, */*"}
+
 
 _answering: dict[tuple[str, ...], int] = {}
 """The place of the address that has answered last. Tasks and batches have clients of their own, and
@@ -82,8 +85,10 @@ class AdminClient:
         reply = self.reply(method, path, body)
         if reply.status == 204 and kind is None:
             return None
+        is_packed = reply.headers.get("Content-Type") == MESSAGE_PACK
+        decode = msgspec.msgpack.decode if is_packed else msgspec.json.decode
         try:
-            return msgspec.json.decode(reply.body, type=kind)
+            return decode(reply.body, type=kind)
         except (msgspec.MsgspecError, UnicodeError) as error:
             raise not_ours(reply.url, path, error) from error
 
@@ -127,7 +132,7 @@ class AdminClient:
         if connection.sock is not None:
             connection.sock.settimeout(connection.timeout)
         try:
-            headers = {"Content-Type": "application/json", **self._login.header()}
+            headers = {**HEADERS, **self._login.header()}
             connection.request(method, urlsplit(url).path.rstrip("/") + path, body, headers)
             response = connection.getresponse()
             reply = Reply(url, response.status, response.headers, response.read())

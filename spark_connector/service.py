@@ -6,7 +6,6 @@ It runs in the driver; workers ask bookies only, or with `readFrom=gateway` the 
 from __future__ import annotations
 
 import logging
-from base64 import b64decode
 from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from itertools import islice
@@ -28,7 +27,9 @@ from magnetar.spark_connector.values.topic_schema import SchemaVersion
 
 log = logging.getLogger(__name__)
 
-LEDGERS_AT_ONCE: Final = 5_000
+LEDGERS_AT_ONCE: Final = 10_000
+NAMED_BYTES_AT_ONCE: Final = 512 * 1024
+"""The names of their topics, since a server takes 1 MiB."""
 CURSORS_AT_ONCE: Final = 2_000
 READING: Final = "/admin/v2/reading"
 PLANS_VERSION: Final = 2
@@ -84,11 +85,13 @@ class _Positions(Struct, frozen=True):
 
 
 class _Ledgers(Struct, frozen=True):
-    ledgers: Mapping[str, str]
+    """In MessagePack; an older server answers in JSON, with bytes in base64."""
+
+    ledgers: dict[int, bytes]
     bookies: Mapping[str, str]
     missing: Sequence[int]
-    tickets: Sequence[tuple[Sequence[int], str]] = ()
-    """For some ledgers each, in base64."""
+    tickets: Sequence[tuple[Sequence[int], bytes]] = ()
+    """For some ledgers each."""
 
 
 class _Moved(Struct, frozen=True):
@@ -172,13 +175,12 @@ class ReadingService:
         return found
 
     def _learn(self, found: LedgerFacts, said: _Ledgers) -> None:
-        for ledger_id, metadata in said.ledgers.items():
-            found.ledgers[int(ledger_id)] = b64decode(metadata)
+        found.ledgers.update(said.ledgers)
         for bookie, address in said.bookies.items():
             host, _, port = address.rpartition(":")
             found.bookies[bookie] = host.strip("[]"), int(port)
         for ledger_ids, ticket in said.tickets:
-            found.tickets.update(dict.fromkeys(ledger_ids, b64decode(ticket)))
+            found.tickets.update(dict.fromkeys(ledger_ids, ticket))
 
     def move_cursors(self, subscription: str, places: Mapping[str, Place]) -> None:
         """Have a subscription of this reader's follow it; on topics that are gone there is none."""
@@ -236,16 +238,17 @@ def _entries(data: bytes) -> Iterator[tuple[int, bytes]]:
 def _portions(wanted: Mapping[str, Collection[int]]) -> Iterator[dict[str, list[int]]]:
     """All of these ledgers, not too many at once; at least one."""
     topics: dict[str, list[int]] = {}
-    number = 0
+    number = size = 0
     for log, ledger_ids in wanted.items():
         left = list(ledger_ids)
         while left:
             some, left = left[: LEDGERS_AT_ONCE - number], left[LEDGERS_AT_ONCE - number :]
             topics[log] = some
             number += len(some)
-            if number == LEDGERS_AT_ONCE:
+            size += len(log.encode())
+            if number == LEDGERS_AT_ONCE or size >= NAMED_BYTES_AT_ONCE:
                 yield topics
-                topics, number = {}, 0
+                topics, number, size = {}, 0, 0
     if topics:
         yield topics
 

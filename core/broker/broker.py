@@ -268,6 +268,7 @@ class Broker:
             topic = NonPersistentTopic(self.env, name, policies)
         await topic.load()
         self.topics[name.full] = topic
+        self.kept_rows.loaded(name, topic)
         return topic
 
     async def _check_may_exist(self, name: TopicName, *, create: bool, by_order: bool) -> None:

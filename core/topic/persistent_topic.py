@@ -297,7 +297,7 @@ class PersistentTopic:
         even if it cannot be closed.
         """
         self.fenced = True
-        self.ledger.notice.changed()
+        self.ledger.notice.leave()
         self.disconnect_producers()
 
     def disconnect_producers(self) -> None:

@@ -27,22 +27,23 @@ class Bystander:
         self.url = ""
 
     def waits(self, path: str, when: str, nth: int, act: Callable[[], None]) -> None:
-        self.path, self.when, self.left, self.act = path, when, nth, act
-        self.acted.clear()
+        with self._lock:
+            self.path, self.when, self.left, self.act = path, when, nth, act
+            self.acted.clear()
 
-    def is_now(self, path: str) -> bool:
-        """Whether this request is the one."""
+    def due(self, path: str) -> str:
+        """When to act, if this request is the one, or an empty text. It is asked once a request: by
+        the end of this one the test may be at its next step.
+        """
         with self._lock:
             if self.acted.is_set() or path != f"/admin/v2/writing{self.path}":
-                return False
+                return ""
             self.left -= 1
-            return not self.left
+            return "" if self.left else self.when
 
     def acts(self) -> None:
-        try:
-            self.act()
-        finally:
-            self.acted.set()
+        self.acted.set()  # first: who notices what is done may wait for the next step at once
+        self.act()
 
     def forward(self, method: str, path: str, body: bytes) -> tuple[int, bytes]:
         connection = HTTPConnection(self.target.hostname or "", self.target.port, timeout=60)
@@ -62,12 +63,12 @@ def standing_by(target: str) -> Iterator[Bystander]:
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers.get("content-length") or 0))
-            now = bystander.is_now(self.path)
-            if now and bystander.when == "before":
+            due = bystander.due(self.path)
+            if due == "before":
                 bystander.acts()
             try:
                 status, answer = bystander.forward(self.command, self.path, body)
-                if now and bystander.when == "unheard":
+                if due == "unheard":
                     bystander.acts()
                     return  # the connection ends without an answer
                 self.send_response(status)
@@ -77,7 +78,7 @@ def standing_by(target: str) -> Iterator[Bystander]:
                 self.wfile.flush()
             except OSError:
                 return  # the server or the job is gone
-            if now and bystander.when == "heard":
+            if due == "heard":
                 bystander.acts()
 
         do_GET = do_POST  # noqa: N815

@@ -13,7 +13,7 @@ from typing import Any
 import httpx
 import pytest
 
-from magnetar.spark_connector import options
+from magnetar.spark_connector import admin_client, options
 from magnetar.spark_connector.errors import (
     ConnectorError,
     DataLossError,
@@ -160,6 +160,18 @@ def test_the_server_is_asked_once_where_a_batch_is(lending, send, topic, monkeyp
     assert len(asked) == 1
     assert query.rows(end) == [b"a", b"b"], "planned again, with what the server knows by then"
     assert len(asked) == 2
+
+
+def test_a_server_that_knows_only_json(lending, send, topic, monkeypatch) -> None:
+    """As older ones do: the answer says what it is."""
+    send(topic, "a")
+    service = ReadingService([lending.http_url], 30)
+    plans = service.topics([f"persistent://public/default/{topic}"]).topics
+    wanted = {log: [one.id for one in plan.ledgers] for log, plan in plans.items()}
+    packed = service.ledgers(wanted)
+    monkeypatch.setattr(admin_client, "HEADERS", {"Content-Type": "application/json"})
+    assert service.ledgers(wanted) == packed
+    assert [bytes(each[:8]) for each in packed.ledgers.values()] == [b"BookieMe"]
 
 
 def test_equal_positions_are_equal_texts(lending, send, topic) -> None:

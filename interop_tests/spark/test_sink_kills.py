@@ -80,7 +80,11 @@ class Copy:
             words, env=environment, stderr=subprocess.DEVNULL, start_new_session=True
         ) as job:
             bystander.act = lambda: os.killpg(job.pid, signal.SIGKILL)
-            assert job.wait(SECONDS) == -signal.SIGKILL
+            try:
+                assert job.wait(SECONDS) == -signal.SIGKILL
+            except subprocess.TimeoutExpired:
+                os.killpg(job.pid, signal.SIGKILL)  # else its end is waited for
+                raise
 
     def drained(self, spark: Any, url: str) -> None:
         """Run it to its end."""

@@ -1,4 +1,6 @@
-"""Answers that no server of ours gives: each is an error that says who gave it, and none hangs."""
+"""How many ledgers the server is asked for at once; and answers that no server of ours gives: each
+is an error that says who gave it, and none hangs.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,12 @@ import pytest
 from magnetar.spark_connector.admin_client import AdminClient, Reply
 from magnetar.spark_connector.errors import NotOursError, OptionError
 from magnetar.spark_connector.options import parse
-from magnetar.spark_connector.service import ReadingService
+from magnetar.spark_connector.service import (
+    LEDGERS_AT_ONCE,
+    NAMED_BYTES_AT_ONCE,
+    ReadingService,
+    _portions,
+)
 from magnetar.spark_connector.stream import FRESH, MicroBatches
 
 TOPIC = "persistent://public/default/t"
@@ -175,3 +182,21 @@ def test_a_stream_ends_where_nobody_of_ours_answers(stranger: Stranger) -> None:
 def test_what_is_no_address(url: str) -> None:
     with pytest.raises(OptionError, match=f'is like http://host:8080, not "{re.escape(url)}"'):
         ReadingService([url], 5.0)
+
+
+def test_ledgers_are_asked_for_in_portions() -> None:
+    wanted = {"a": range(LEDGERS_AT_ONCE - 1), "b": range(3), "c": range(2)}
+    first, second = _portions(wanted)
+    assert first == {"a": list(range(LEDGERS_AT_ONCE - 1)), "b": [0]}
+    assert second == {"b": [1, 2], "c": [0, 1]}
+    assert list(_portions({})) == []
+
+
+def test_long_names_make_portions_smaller() -> None:
+    """A server takes 1 MiB of a question."""
+    name_bytes = 300
+    wanted = {f"{each:0{name_bytes // 2}}é" + "é" * 74: [each] for each in range(5_000)}
+    portions = list(_portions(wanted))
+    assert sum(map(len, portions)) == 5_000
+    largest = max(sum(len(name.encode()) for name in portion) for portion in portions)
+    assert NAMED_BYTES_AT_ONCE <= largest < NAMED_BYTES_AT_ONCE + name_bytes

@@ -123,7 +123,7 @@ class LedgerList:
 
     def close(self) -> None:
         """Refuse changes: the log is unloaded, or another owner has taken it over."""
-        self.notice.changed()
+        self.notice.leave()
         self._closed = True
 
     async def delete(self) -> set[int]:

@@ -45,6 +45,7 @@ from magnetar.core.ledger.log.fenced_appends import FencedAppends
 from magnetar.core.ledger.log.follower import Follower
 from magnetar.core.ledger.log.ledger_list import LedgerList
 from magnetar.core.ledger.log.ledger_list_record import MIXED as MIXED
+from magnetar.core.ledger.log.row_numbers import note_end
 from magnetar.core.ledger.log.statistics import LedgerStatistics, WriteStatistics
 from magnetar.core.ledger.log.trim import RollLimits, should_roll
 from magnetar.core.ledger.read.latest_time import UNKNOWN_TIME, LatestTime
@@ -108,16 +109,14 @@ class ManagedLedger:
         self.written_ms = 0  # when storage was last given something, 0 for never
         self.writes, self.transactions = WriteStatistics(), TransactionIndex(self.notice)
         self.followers: tuple[Follower, ...] = ()  # whose state is derived from it
-        self._roll_limits = storage.roll
-        self._tailed = False  # whether there are readers close behind: only then is the tail cached
+        self._roll_limits, self._tailed = storage.roll, False  # the tail is cached for readers
         self.latest_time, self.times, self.losses = LatestTime(), Times(self), Losses(self)
         self._storage, self._tail = storage, TopicTail(storage.cache)
         self._now, self._wall_ms = storage.clock.monotonic, storage.clock.wall_ms
         self._advanced, self._lost = advanced, lost
         self._refusal: BrokerError | None = None  # why nothing is appended any more
         self._writer: LedgerWriter | None = None
-        self._waiting: deque[Append] = deque()
-        self._in_flight: deque[Append] = deque()
+        self._waiting, self._in_flight = deque[Append](), deque[Append]()
         self._trouble, self._fenced = WriteFailureLog(), FencedAppends()
         self._delivering: Append | None = None  # the one whose callbacks run, or ran last
         self._readers = Readers(storage.ledgers, name)
@@ -293,6 +292,7 @@ class ManagedLedger:
         append = self._in_flight.popleft()
         self.pending_bytes -= append.size
         if error is not None:
+            self.notice.leave()  # what is in flight, or waits, may end in any way
             self._write_failed(append, error)
             return
         if self._trouble.kind is not None:
@@ -300,6 +300,8 @@ class ManagedLedger:
         writer = self._writer
         assert writer is not None, "it ends once nothing is in flight"
         segment = self.ledgers.grow(append.end, writer.length)
+        if self.notice.marks is not None:
+            note_end(self.notice, self.chain, self.transactions, self.confirmed_index)
         self._confirm(append, segment.ledger_id)
         if self.state is not WRITING or self._is_full(segment):
             self._roll_or_wake()
@@ -331,8 +333,7 @@ class ManagedLedger:
         """Fail all later appends too, so that no message is stored before an earlier one.
 
         Appends that wait fail here; those in flight fail or succeed in turn. The writer may be
-        unusable, so the ledger ends after its last confirmed entry (`ManagedLedgerImpl
-        .ledgerClosed` of Pulsar does the same after a failed add).
+        unusable: the ledger ends after what is confirmed (as in `ManagedLedgerImpl.ledgerClosed`).
         """
         if self.state is not CLOSED and not self._trouble.kind and self._fenced.accepts(error):
             self.pending_bytes += append.size
@@ -345,8 +346,7 @@ class ManagedLedger:
         self._roll_or_wake()
         append.report(error)
         self._fail(behind, error)
-        # appended by those callbacks
-        self._fail(self._taken_waiting(), error)
+        self._fail(self._taken_waiting(), error)  # appended by those callbacks
 
     def _roll_or_wake(self) -> None:
         """End the ledger; wake the task that does once no run is in flight."""

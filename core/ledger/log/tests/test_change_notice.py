@@ -12,33 +12,47 @@ from msgspec import structs
 
 from magnetar.core.kernel.errors import BrokerError, Fenced, StorageFailed
 from magnetar.core.ledger.log import planning, removal
-from magnetar.core.ledger.log.change_notice import ChangeNotice
+from magnetar.core.ledger.log.change_notice import COUNTED, MARKED, ChangeNotice
 from magnetar.core.ledger.log.managed_ledger import ManagedLedger
 from magnetar.core.ledger.log.planning import encoded_row
 from magnetar.core.ledger.log.remaining_entries import RemainingEntries
+from magnetar.core.ledger.log.row_numbers import ROW_SIZE, py_rows_text
+from magnetar.core.ledger.log.trim import RollLimits
 from magnetar.core.ledger.read.transaction_index import IndexImage, Open
-from magnetar.core.testing.bench import Bench, bench, settled, stored
+from magnetar.core.testing.bench import NO_AGE, Bench, bench, settled, stored
 
 CORE = Path(__file__).resolve().parents[3]
 
 
-def test_a_change_is_told_once() -> None:
+def test_each_change_is_told() -> None:
     notice, marks = ChangeNotice(), bytearray(b"\1\1")
     notice.changed()
-    notice.ask(marks, 1)
+    notice.ask(marks, bytearray(), 1)
     assert marks == b"\1\0"
-    notice.changed()
-    assert marks == b"\1\1"
-    marks[1] = 0
-    notice.changed()
-    assert marks == b"\1\0", "nobody has asked since"
+    for _ in range(2):
+        notice.changed()
+        assert marks == b"\1\1"
+        marks[1] = 2
 
 
-def test_a_keeper_that_is_replaced_is_told() -> None:
+def test_a_keeper_that_is_replaced_or_left_is_told() -> None:
     notice, first, second = ChangeNotice(), bytearray(1), bytearray(1)
-    notice.ask(first, 0)
-    notice.ask(second, 0)
+    notice.ask(first, bytearray(), 0)
+    notice.ask(second, bytearray(), 0)
     assert (first, second) == (b"\1", b"\0")
+    notice.leave()
+    assert second == b"\1"
+    second[0] = 0
+    notice.changed()
+    assert second == b"\0", "nobody has asked since"
+
+
+def test_a_keeper_that_is_gone_has_cut_its_marks_off() -> None:
+    notice, marks = ChangeNotice(), bytearray(3)
+    notice.ask(marks, bytearray(), 2, 1)
+    del marks[:]
+    notice.changed()
+    assert (marks, notice.marks) == (b"", None)
 
 
 # -- each function -------------------------------------------------------------------------------
@@ -116,20 +130,25 @@ def test_a_row_is_made_of_nothing_else() -> None:
 
 
 class Scene:
-    """A log whose row is kept while it is at rest."""
+    """A log whose row is kept while it is at rest, or what its numbers say."""
 
-    def __init__(self, made: Bench, ledger: ManagedLedger, nursery: trio.Nursery) -> None:
-        self.made, self.ledger, self.nursery = made, ledger, nursery
-        self.marks, self.row = bytearray(b"\1"), b""
+    def __init__(
+        self, made: Bench, ledger: ManagedLedger, nursery: trio.Nursery, chance: random.Random
+    ) -> None:
+        self.made, self.ledger, self.nursery, self.chance = made, ledger, nursery, chance
+        self.marks, self.numbers, self.row = bytearray(b"\1"), bytearray(ROW_SIZE), b""
+        self.counted = 0
+        ledger.notice.ask(self.marks, self.numbers, 0, MARKED)
 
     def look(self) -> None:
         """The row is the one that is kept, or its mark is set. A log at rest has it kept."""
         row = encoded_row(self.ledger)
-        if self.marks[0]:
+        if self.marks[0] == MARKED:
             self.row = row
-            if self.ledger.at_rest:
-                self.ledger.notice.ask(self.marks, 0)
-        assert row == self.row
+            if self.ledger.at_rest and self.chance.random() < 0.5:
+                self.ledger.notice.ask(self.marks, self.numbers, 0)
+        self.counted += self.marks[0] == COUNTED
+        assert row == py_rows_text([self.row], self.marks, self.numbers)
 
     def begins(self, work: Callable[[], Awaitable[object]]) -> None:
         """Start what may wait for later steps."""
@@ -225,12 +244,20 @@ LAST = ["terminate", "fence", "close", "delete"]
 async def test_a_row_that_is_kept_is_the_one_that_would_be_made(seed: int) -> None:
     chance = random.Random(seed)
     steps = chance.choices([*USUAL, *["append", "sync"] * 3], k=60)
-    await _played([*steps, LAST[seed % len(LAST)], "sync", "append"])
+    await _played([*steps, LAST[seed % len(LAST)], "sync", "append"], chance)
 
 
-async def _played(steps: list[str]) -> None:
-    async with bench(sync_at_once=False) as made, trio.open_nursery() as nursery:
-        scene = Scene(made, await made.ledger(), nursery)
+async def test_a_log_that_only_grows_is_counted() -> None:
+    grows = ["append", "append", "sync", "append", "sync"] * 5
+    assert await _played(grows, random.Random(1), RollLimits()) > 25
+    with_transaction = ["begin_transaction", *grows]
+    assert await _played(with_transaction, random.Random(1), RollLimits()) == 0
+
+
+async def _played(steps: list[str], chance: random.Random, roll: RollLimits = NO_AGE) -> int:
+    """Returns how often the row was what its numbers say."""
+    async with bench(roll, sync_at_once=False) as made, trio.open_nursery() as nursery:
+        scene = Scene(made, await made.ledger(), nursery, chance)
         for step in steps:
             scene.look()
             getattr(scene, step)()
@@ -241,6 +268,7 @@ async def _played(steps: list[str]) -> None:
         made.ledgers.sync()
         await settled()
         nursery.cancel_scope.cancel()
+    return scene.counted
 
 
 async def test_a_log_that_is_closed_is_not_at_rest() -> None:
@@ -248,7 +276,7 @@ async def test_a_log_that_is_closed_is_not_at_rest() -> None:
         ledger, marks = await made.ledger(), bytearray(1)
         await stored(ledger, b"a")
         assert ledger.at_rest
-        ledger.notice.ask(marks, 0)
+        ledger.notice.ask(marks, bytearray(ROW_SIZE), 0)
         ledger.fence(Fenced("another owner"))
         assert marks == b"\1"
         assert not ledger.at_rest

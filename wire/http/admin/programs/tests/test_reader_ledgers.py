@@ -3,11 +3,13 @@
 from base64 import b64decode, b64encode
 from collections.abc import AsyncIterator, Mapping, Sequence
 
+import msgspec
 import pytest
 from msgspec.structs import replace
 
 from magnetar.core.ledger.read import tickets
 from magnetar.core.ledger.read.tickets import TicketOffice
+from magnetar.wire.http.admin.programs.reader_ledgers import MESSAGE_PACK
 from magnetar.wire.http.tests.test_rights import bearer, guarded
 from magnetar.wire.http.tests.visitor import OPTIONS, Visitor, visiting
 
@@ -62,6 +64,22 @@ async def test_ledgers_of_a_topic() -> None:
             "bookies": {"one": "10.0.0.1:3181"},
             "missing": [other, 1 << 40],
         }
+
+
+async def test_who_accepts_message_pack_gets_the_same_in_it(secured: Visitor) -> None:
+    ledger = await ledger_of(secured, TOPIC)
+    body, accept = {"topics": {TOPIC: [ledger, 1 << 40]}}, {"accept": f"{MESSAGE_PACK}, */*"}
+    response = await secured.ask("POST", LEDGERS, body, headers=bearer("root") | accept)
+    assert response.headers["content-type"] == MESSAGE_PACK
+    found = msgspec.msgpack.decode(response.content)
+    ((named, ticket),) = found["tickets"]
+    assert found["ledgers"] == {ledger: b"metadata %d" % ledger}
+    assert (found["missing"], named) == ([1 << 40], [ledger])
+    now = secured.broker.clock.wall_ms()
+    assert tickets.read(KEY, ticket, now).ledgers == {ledger}
+    said = bearer("root") | accept
+    refused = await secured.ask("POST", LEDGERS, {"ledgers": ["1"]}, headers=said)
+    assert (refused.status_code, "reason" in refused.json()) == (400, True), "reasons are in JSON"
 
 
 async def test_a_topic_that_is_gone_has_none() -> None:
