@@ -49,7 +49,7 @@ import trio
 from msgspec import Struct
 from msgspec.structs import replace
 
-from magnetar.core.cluster.owned_record import OwnedRecord, RecordState
+from magnetar.core.cluster.owned_record import RecordState
 from magnetar.core.cluster.owned_records import OwnedRecords, RecordKind
 from magnetar.core.cluster.ownership import Ownership
 from magnetar.core.entry.form import TransactionalForm, TransactionKey
@@ -64,6 +64,7 @@ from magnetar.core.kernel.errors import (
 from magnetar.core.kernel.names import TopicName
 from magnetar.core.ports.metadata_store import MetadataStore
 from magnetar.core.topic.topic import Topic
+from magnetar.core.transactions.slot import TransactionSlot
 from magnetar.core.transactions.transaction import (
     AT_REST,
     PendingCommit,
@@ -128,47 +129,6 @@ class TopicHost(Protocol):
     async def topic(self, name: TopicName, *, create: bool) -> Topic: ...
 
     def spawn(self, task: Callable[..., object], *args: object) -> None: ...
-
-
-class TransactionSlot:
-    """A transactional id, and its transaction if there is one."""
-
-    __slots__ = (
-        "begun",
-        "lock",
-        "logs",
-        "lost",
-        "name",
-        "over",
-        "participants",
-        "record",
-        "rest",
-        "seen",
-        "transaction",
-    )
-
-    def __init__(self, name: str, record: OwnedRecord[Transaction]) -> None:
-        self.name = name
-        self.record = record
-        self.transaction: Transaction | None = None
-        """The record's value, or `begun`; looked up for each batch."""
-        self.begun: Transaction | None = None
-        """One that includes nothing yet, so that nothing of it need be found after a crash: it is
-        not stored."""
-        self.logs: frozenset[str] = frozenset()
-        self.participants: frozenset[str] = frozenset()
-        """The transaction's, to be looked up in."""
-        self.over = False
-        """Everybody sees the outcome, and there is no transaction any more: only its record is left
-        to be deleted, when everything has the outcome."""
-        self.lost = False
-        """Another coordinator has taken over the transactional id: change nothing more."""
-        self.lock = trio.Lock()
-        self.rest = trio.Event()
-        """Set while no decision is being carried out."""
-        self.rest.set()
-        self.seen = self.rest
-        """Set while no decision is to be seen yet."""
 
 
 class TransactionCoordinator:

@@ -57,7 +57,6 @@ from magnetar.core.kernel.errors import BrokerError, Fenced, Invalid, NotAllowed
 from magnetar.core.transactions.coordinator import (
     TopicHost,
     TransactionCoordinator,
-    TransactionSlot,
 )
 from magnetar.core.transactions.sink_record import (
     NEVER,
@@ -69,6 +68,7 @@ from magnetar.core.transactions.sink_record import (
     name_of,
     place_of,
 )
+from magnetar.core.transactions.slot import TransactionSlot
 from magnetar.core.transactions.transaction import Transaction, TransactionState
 
 log = logging.getLogger(__name__)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 from magnetar.core.kernel.cooperation import Cooperative
 from magnetar.core.kernel.errors import BrokerError
 from magnetar.core.security.actions import CLUSTER_NAME, Action, ResourceType
-from magnetar.core.transactions.coordinator import TransactionSlot
+from magnetar.core.transactions.slot import TransactionSlot
 from magnetar.core.transactions.transaction import Transaction, TransactionState
 from magnetar.wire.kafka.api_keys import ApiKey
 from magnetar.wire.kafka.errors import (

@@ -56,7 +56,7 @@ async def test_a_connector_understands_both(visitor: Visitor) -> None:
     places = await visitor.publish(f"{BASE}-partition-1", [b"a"])
     await visitor.publish("persistent://public/default/t", [b"b"])
     for answer in await answers(visitor, "p", "t", "nobody"):
-        plans = dict(msgspec.convert(answer, _Topics).plans())
+        plans = msgspec.convert(answer, _Topics).checked()
         assert list(plans) == [f"{BASE}-partition-{i}" for i in range(2)] + [
             "persistent://public/default/t"
         ]
