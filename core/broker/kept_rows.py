@@ -11,7 +11,8 @@ so neither a first query nor one behind changes everywhere makes all rows at onc
 A log that is being unloaded, or that does not exist, has no row that lasts: its mark stays set. So
 does that of one that is being written, until what it writes is stored.
 
-Invariants: a row that is not marked is the one that would be made now. Each time they are given,
+Invariants: a row that is not marked is the one that would be made now; one that is marked is given
+only as it was made for that request. Each time they are given,
 one of those is made anew and compared, in turn, because a change without a mark would hide messages
 from queries: it is our mistake, and fails the request. A row and its notice are taken in one plain
 call. All pages together take `bytes_max`; the one that was used longest ago leaves first.
@@ -123,12 +124,13 @@ class KeptRows:
         if len(page.rows) > number:  # the topic was made again, with fewer
             self._drop(topic, first)
             page = self._page(topic, first, number)
-        marked = page.marked()
-        if marked:
+        made = set[int]()
+        while marked := [each for each in page.marked() if each not in made]:
             topics = await self._topics_of([page.name_of(each) for each in marked], find)
             before = page.bytes
             page.renew(marked, topics)
             self._grown(page, page.bytes - before)
+            made.update(marked)  # others may have got their marks while topics were looked for
         return page
 
     async def _topics_of(

@@ -215,6 +215,29 @@ async def test_what_is_written_meanwhile_is_not_kept(renewed: list[int]) -> None
         assert renewed == [0, 0]
 
 
+async def test_what_is_written_while_another_is_looked_for_is_made_too(renewed: list[int]) -> None:
+    """Its numbers do not count any more, and its text has never been made."""
+    async with running() as broker:
+        keeper = await Keeper.made(broker, 2)
+        keeper.kept = broker.kept_rows
+        topic = await keeper.topic(0)
+        await broker.unload(P.partition(1))
+        done = trio.Event()
+
+        async def find(names: Sequence[str]) -> list[PersistentTopic | None]:
+            found = await keeper._found(names)
+            if topic.ledger.at_rest:
+                topic.publish([b"b"], None, lambda _result: done.set())
+                topic.ledger.write()
+            return found
+
+        during = await keeper.kept.encoded(BASE, 0, 2, find)
+        assert renewed == [1, 0]
+        assert NO_LOG not in during
+        await done.wait()
+        assert await keeper.gives(2) == await keeper.rows(2)
+
+
 async def test_a_change_without_a_notice_is_found() -> None:
     async with running() as broker:
         keeper = await Keeper.made(broker)

@@ -4,7 +4,7 @@ What a query is told of a log (`planning.py`) is worth keeping: it asks for ten 
 each of its batches, and few of them have changed since. The keeper has a mark for each log, which
 changes set, and looks again at those that are set. A row that numbers can say is not made of the
 log at all: the keeper has room for them, which the log writes (`row_numbers.py`). So a log that
-nobody asks for pays for one comparison with each of its runs.
+nobody keeps a row of pays for one comparison with each of its runs.
 
 Invariants: every change of what `planning.py` tells is noticed; a test holds that of each function
 that makes one (`tests/test_change_notice.py`). There is one keeper at most, and the mark of one

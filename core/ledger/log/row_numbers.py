@@ -5,8 +5,9 @@ is at hand then, and not when a query asks for ten thousand rows: to look for it
 microsecond or three each. So whoever keeps rows has room for the numbers of each, which the log
 keeps up to date (`ChangeNotice`), and makes text of them at once.
 
-Invariant: numbers are written only where they say all that a row does: nothing was trimmed, sealed
-or compacted, and no transaction is, or was, in the log.
+Invariant: numbers are written only where they say all that a row does: the log is one open ledger
+from its beginning on, nothing of which is trimmed, sealed or compacted, and no transaction in it is
+open or was aborted.
 """
 
 from __future__ import annotations
