@@ -52,16 +52,25 @@ class ReplicaConnection:
         self._begin()
 
     def _begin(self) -> None:
-        """Connect to the next address; its failure is seen when the socket becomes writable."""
-        family, address = self._addresses.popleft()
-        self.socket = socket.socket(family, socket.SOCK_STREAM)
-        try:
-            self.socket.setblocking(False)
-            self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            self._check(self.socket.connect_ex(address), IN_PROGRESS)
-        except OSError:
-            self.close()
-            raise
+        """Connect to the next address that does not fail at once; the failure of another one is
+        seen when the socket becomes writable.
+        """
+        while True:
+            family, address = self._addresses.popleft()
+            try:
+                self.socket = socket.socket(family, socket.SOCK_STREAM)
+                try:
+                    self.socket.setblocking(False)
+                    self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                    self._check(self.socket.connect_ex(address), IN_PROGRESS)
+                except OSError:
+                    self.close()
+                    raise
+            except OSError:
+                if not self._addresses:
+                    raise
+            else:
+                return
 
     def _check(self, code: int, allowed: tuple[int, ...] = (0,)) -> None:
         if code not in allowed:

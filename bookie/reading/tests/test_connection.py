@@ -109,6 +109,24 @@ def test_the_next_address_is_tried(monkeypatch: pytest.MonkeyPatch) -> None:
         connection.close()
 
 
+def test_so_it_is_if_one_fails_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As ::1 on a machine without IPv6."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        no_port = ("255.255.255.255", 1)  # of a broadcast, which TCP refuses
+        found = [
+            (socket.AF_INET, socket.SOCK_STREAM, 6, "", one)
+            for one in (no_port, no_port, server.getsockname())
+        ]
+        monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: found)
+        connection = ReplicaConnection("localhost", 1)
+        select.select([], [connection.socket], [], 20)
+        assert connection.connected()
+        connection.close()
+        monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: found[:2])
+        with pytest.raises(OSError, match="unreachable"):
+            ReplicaConnection("localhost", 1)
+
+
 def test_a_refused_connection_is_an_error() -> None:
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))
