@@ -65,7 +65,7 @@ def run(
                 read = _write(spark, options.topics, plans, table, before, number)
             path = table.path(number)
             rows = sum(map(staging.rows_in, path.glob("*.parquet")))
-            before = TableVersion(number, ends, rows)
+            before = TableVersion(number, _with_gone(before, ends), rows)
             table.publish(before)
         with progress.tasks(spark, "counting keys"):
             counts = _counts(spark, table.path(before.number))
@@ -74,6 +74,13 @@ def run(
 
 def _place(plan: Any) -> tuple[int, int, int]:
     return plan.stable.ledger_id, plan.stable.entry_id, plan.stable.index
+
+
+def _with_gone(before: TableVersion | None, ends: dict[str, Any]) -> dict[str, Any]:
+    """The places of the next version. Of a log that is gone its keys are still there, so that one
+    of the same name that comes later is another one.
+    """
+    return ends if before is None else {**before.positions, **ends}
 
 
 def known(before: TableVersion, plans: Plans, *, fails: bool) -> dict[str, tuple[int, int, int]]:

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from magnetar.spark_connector.errors import DataLossError
-from magnetar.spark_connector.jobs.snapshot import known, starts
+from magnetar.spark_connector.jobs.snapshot import _with_gone, known, starts
 from magnetar.spark_connector.jobs.tables.versions import TableVersion
 from magnetar.spark_connector.tests.plans import plan_with
 
@@ -31,6 +31,16 @@ def test_another_topic_of_the_same_name_is_read_from_its_beginning(messages) -> 
     with pytest.raises(DataLossError, match=f"{LOG} has been deleted and made again"):
         known(before, again, fails=True)
     assert known(before, again, fails=False) == {}
+
+
+def test_a_topic_that_is_gone_is_not_forgotten() -> None:
+    """Three runs: of it, without it, and of another one of its name."""
+    places = _with_gone(None, {LOG: (5, 6, 70)})
+    places = _with_gone(TableVersion(1, places, 0), {f"{LOG}2": (7, 0, 1)})
+    assert places == {LOG: (5, 6, 70), f"{LOG}2": (7, 0, 1)}
+    again = {LOG: plan_with((3, 3)), f"{LOG}2": plan_with((1, 1))}
+    with pytest.raises(DataLossError, match="made again"):
+        known(TableVersion(2, places, 0), again, fails=True)
 
 
 def test_the_same_topic_goes_on() -> None:
