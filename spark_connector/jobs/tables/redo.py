@@ -71,7 +71,7 @@ class RedoLog:
         for source, target in change.moves:
             to = self._folder / target
             to.parent.mkdir(parents=True, exist_ok=True)
-            folders |= {to.parent, to.parent.parent}
+            folders |= {self._folder / each for each in Path(target).parents}
             if (self._folder / source).exists():  # else it was moved before the kill
                 os.replace(self._folder / source, to)
         for each in sorted(folders):
