@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from magnetar.spark_connector.errors import ServiceError
+from magnetar.spark_connector.errors import ConnectorError
 
 log = logging.getLogger(__name__)
 
@@ -30,7 +30,7 @@ def given(renew: Callable[[], None], timeout_seconds: float) -> Iterator[None]:
         while not over.wait(timeout_seconds / SIGNS):
             try:
                 renew()
-            except ServiceError as error:  # the rows themselves find out whether it lasts
+            except ConnectorError as error:  # the rows themselves find out whether it lasts
                 log.warning("no sign of life could be given: %s", error)
 
     # a daemon, since a request that hangs is not to keep the worker from its next task

@@ -1,18 +1,21 @@
-"""An attempt is heard of until it is over, and a server that is away does not end it."""
+"""An attempt is heard of until it is over, whatever goes wrong once."""
 
 import threading
 
-from magnetar.spark_connector.errors import ServiceError
+import pytest
+
+from magnetar.spark_connector.errors import ConnectorError, OptionError, ServiceError
 from magnetar.spark_connector.writing import sign_of_life
 
 
-def test_signs_are_given_until_it_is_over() -> None:
+@pytest.mark.parametrize("trouble", [ServiceError("away"), OptionError("no token just now")])
+def test_signs_are_given_until_it_is_over(trouble: ConnectorError) -> None:
     heard, threads = threading.Semaphore(0), set[threading.Thread]()
 
     def renew() -> None:
         threads.add(threading.current_thread())
         heard.release()
-        raise ServiceError("away")
+        raise trouble
 
     with sign_of_life.given(renew, 0.01):
         for _ in range(3):
