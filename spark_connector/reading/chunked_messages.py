@@ -77,6 +77,7 @@ class ChunkedMessages:
             return None
         known = self._dropped(chunk.uuid)
         self._complete[chunk.uuid] = None
+        self._bound()
         if len(known) < chunk.chunks - 1:
             found = self._looked_for(chunk, entry_id if self._forgets else self._wanted.first)
             if found is None:
