@@ -6,7 +6,7 @@ It runs in the driver; workers ask bookies only, or with `readFrom=gateway` the 
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterator, Mapping, Sequence, Set
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from itertools import islice
 from struct import Struct as Layout
@@ -30,6 +30,11 @@ log = logging.getLogger(__name__)
 LEDGERS_AT_ONCE: Final = 10_000
 NAMED_BYTES_AT_ONCE: Final = 512 * 1024
 """The names of their topics, since a server takes 1 MiB."""
+NAMES_AT_ONCE: Final = 10_000
+QUESTION_BYTES: Final = 900 * 1024
+"""Of names and positions in a question."""
+BESIDE_NAME: Final = 50
+"""Bytes of a position in a question, beside its topic's name."""
 CURSORS_AT_ONCE: Final = 2_000
 READING: Final = "/admin/v2/reading"
 PLANS_VERSION: Final = 2
@@ -126,13 +131,16 @@ class ReadingService:
         """Topics of which the server is asked for the ledgers of partitions by numbers."""
 
     def topics(self, names: Sequence[str]) -> TopicPlans:
-        path, body = f"{READING}/topics?version={PLANS_VERSION}", {"topics": list(names)}
-        found: _Topics = self._server.ask("POST", path, body, _Topics)
-        with _understood(self._server.urls, path):
-            plans = found.checked()
-        if found.version >= BY_PARTITION:
-            self._partitioned.update(found.partitions)
-        return TopicPlans(plans, found.missing)
+        path = f"{READING}/topics?version={PLANS_VERSION}"
+        plans, missing = dict[str, ReadingPlan](), list[str]()
+        for some in _named(names):
+            found: _Topics = self._server.ask("POST", path, {"topics": some}, _Topics)
+            with _understood(self._server.urls, path):
+                plans |= found.checked()
+            missing += found.missing
+            if found.version >= BY_PARTITION:
+                self._partitioned.update(found.partitions)
+        return TopicPlans(plans, missing)
 
     def schemas(self, topic: str) -> Sequence[SchemaVersion]:
         """All versions of a topic's schema."""
@@ -152,17 +160,21 @@ class ReadingService:
         self, offsets: Mapping[str, int], times: Mapping[str, int]
     ) -> dict[str, EntryPlace]:
         """The entries of messages, by their offsets or times."""
-        return self._positions({"offsets": offsets, "times": times})
+        return self._positions("offsets", offsets) | self._positions("times", times)
 
     def indexed(self, places: Mapping[str, Place]) -> dict[str, Place]:
         """The same places, with the offsets of their first messages."""
         entries = {log: (place.ledger_id, place.entry_id) for log, place in places.items()}
-        found = self._positions({"entries": entries})
+        found = self._positions("entries", entries)
         return {log: Place(at.ledger_id, at.entry_id, at.index) for log, at in found.items()}
 
-    def _positions(self, body: Mapping[str, object]) -> dict[str, EntryPlace]:
-        found: _Positions = self._server.ask("POST", f"{READING}/positions", body, _Positions)
-        return dict(found.positions)
+    def _positions(self, by: str, wanted: Mapping[str, object]) -> dict[str, EntryPlace]:
+        places: dict[str, EntryPlace] = {}
+        for some in _named(wanted):
+            body = {by: {name: wanted[name] for name in some}}
+            found: _Positions = self._server.ask("POST", f"{READING}/positions", body, _Positions)
+            places |= found.positions
+        return places
 
     def ledgers(self, wanted: Mapping[str, Collection[int]]) -> LedgerFacts:
         """Of the ledgers of each log that exist."""
@@ -233,6 +245,19 @@ def _entries(data: bytes) -> Iterator[tuple[int, bytes]]:
             raise ValueError(f"entry {entry_id} is cut off")
         yield entry_id, data[at : at + size]
         at += size
+
+
+def _named(names: Iterable[str]) -> Iterator[list[str]]:
+    """All of these names, not too many at once."""
+    some, size = list[str](), 0
+    for name in names:
+        some.append(name)
+        size += len(name.encode()) + BESIDE_NAME
+        if len(some) == NAMES_AT_ONCE or size >= QUESTION_BYTES:
+            yield some
+            some, size = [], 0
+    if some:
+        yield some
 
 
 def _portions(wanted: Mapping[str, Collection[int]]) -> Iterator[dict[str, list[int]]]:

@@ -20,7 +20,9 @@ from magnetar.spark_connector.options import parse
 from magnetar.spark_connector.service import (
     LEDGERS_AT_ONCE,
     NAMED_BYTES_AT_ONCE,
+    NAMES_AT_ONCE,
     ReadingService,
+    _named,
     _portions,
 )
 from magnetar.spark_connector.stream import FRESH, MicroBatches
@@ -200,3 +202,14 @@ def test_long_names_make_portions_smaller() -> None:
     assert sum(map(len, portions)) == 5_000
     largest = max(sum(len(name.encode()) for name in portion) for portion in portions)
     assert NAMED_BYTES_AT_ONCE <= largest < NAMED_BYTES_AT_ONCE + name_bytes
+
+
+def test_names_are_asked_for_in_portions() -> None:
+    assert list(_named([])) == []
+    short = [str(each) for each in range(NAMES_AT_ONCE + 1)]
+    assert [len(some) for some in _named(short)] == [NAMES_AT_ONCE, 1]
+    names = [f"{each:0150}é" + "é" * 74 for each in range(5_000)]
+    portions = list(_named(names))
+    assert [name for some in portions for name in some] == names
+    questions = [dict.fromkeys(some, (1 << 62, 1 << 62)) for some in portions]
+    assert max(len(json.dumps(one, ensure_ascii=False).encode()) for one in questions) < 1 << 20
