@@ -4,8 +4,9 @@ workers do.
 `topics` tells where the messages of topics are, and how far they may be read
 (`reading_topics.py`); `positions` which entry has a message, by its offset or its time; `ledgers`
 the metadata of ledgers, the addresses of their bookies, and what is shown to these
-(`reader_ledgers.py`). All are asked by POST, because a request names thousands. Nothing is changed,
-and nobody is fenced; only `cursors` moves those of such readers (`reader_cursors.py`). `entries`
+(`reader_ledgers.py`). All are asked by POST, because a request names thousands. Topics are loaded,
+as for any reader; else nothing is changed, only `cursors` moves those of such readers
+(`reader_cursors.py`). `entries`
 gives entries to whoever cannot reach the bookies (`reader_entries.py`).
 """
 
