@@ -23,6 +23,7 @@ import statistics
 import sys
 import tempfile
 import time
+import urllib.request
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 from itertools import pairwise
@@ -31,7 +32,7 @@ from typing import Any
 
 from bench.bookies.gateway import Gateway
 from bench.drive.cases import Protocol
-from bench.drive.process import cpu_seconds
+from bench.drive.process import cpu_seconds, loop_seconds
 from bench.drive.server import Magnetar
 from bench.peers import jvm
 from bench.peers.kafka import Kafka
@@ -69,13 +70,22 @@ def fill(
     **options: int,
 ) -> None:
     """Make a topic with so many rows."""
-    from confluent_kafka import Producer
     from confluent_kafka.admin import AdminClient, NewTopic
 
     where = {"bootstrap.servers": f"127.0.0.1:{server.port(Protocol.KAFKA)}"}
     admin = AdminClient(where)
     for made in admin.create_topics([NewTopic(topic, partitions, 1)]).values():
         made.result(WAIT_SECONDS)
+    append(server, rows, size, topic, partitions, **options)
+
+
+def append(
+    server: Magnetar | Kafka, rows: int, size: int, topic: str, partitions: int, **options: int
+) -> None:
+    """Write so many rows to the partitions of a topic in turn."""
+    from confluent_kafka import Producer
+
+    where = {"bootstrap.servers": f"127.0.0.1:{server.port(Protocol.KAFKA)}"}
     options = {"linger.ms": 20, "queue.buffering.max.messages": 100_000, **options}
     producer = Producer({**where, **options})
     values = [os.urandom(size) for _ in range(100)]
@@ -228,26 +238,34 @@ def triggers(
 
 
 def plan(server: Magnetar, partitions: int, rounds: int) -> None:
-    """Plan batches of a topic with one message in each of so many partitions, without Spark. CPU is
-    counted by the hundredth of a second, so that of one batch is the mean of all.
+    """Plan batches of a topic with messages in each of so many partitions, without Spark: the first
+    one, and in each round one without a change, and one after a change of all partitions.
     """
     from magnetar.spark_connector import options
     from magnetar.spark_connector.planning import planner
 
     fill(server, partitions, 1, partitions=partitions)
-    name, given = source(server)
-    took: list[float] = []
-    cpu = cpu_seconds(server.pid)
-    for _ in range(rounds):
-        begun = time.perf_counter()
+    _, given = source(server)
+    url = f"{given['service.url']}/admin/v2/clusters"
+    urllib.request.urlopen(url).read()  # the first request of all loads what serves HTTP
+    took: dict[str, list[tuple[float, float]]] = {}
+
+    def planned(kind: str) -> None:
+        begun, loop = time.perf_counter(), loop_seconds(server.pid)
         tasks = planner.batch(options.parse(given), 2)
-        took.append(time.perf_counter() - begun)
+        used = (loop_seconds(server.pid) - loop) * 1000, time.perf_counter() - begun
+        took.setdefault(kind, []).append(used)
         assert sum(len(task.ranges) for task in tasks) == partitions
-    cpu = (cpu_seconds(server.pid) - cpu) / rounds
-    print(
-        f"{name}: {partitions} partitions in {statistics.median(took):.2f} s, "
-        f"{took[0]:.2f} at first; server {cpu * 1000:.0f} ms"
-    )
+
+    planned("the first plan")
+    for _ in range(rounds):
+        planned("nothing changed")
+        append(server, partitions, 1, TOPIC, partitions)
+        planned("all changed")
+    for kind, each in took.items():
+        loop_ms, seconds = map(statistics.median, zip(*each, strict=True))
+        most = max(ms for ms, _ in each)
+        print(f"{kind}: loop {loop_ms:.1f} ms, {most:.1f} at the most; {seconds:.2f} s")
 
 
 def alone(server: Magnetar, rows: int, rounds: int) -> None:
@@ -284,7 +302,8 @@ def main(arguments: argparse.Namespace) -> None:
         if arguments.server == "gateway":
             ours: Magnetar = Gateway(folder / "gateway")
         else:
-            ours = LendingMagnetar(folder / "magnetar", synced=True)
+            # to plan syncs nothing, and to make thousands of ledgers before takes a sync for each
+            ours = LendingMagnetar(folder / "magnetar", synced=not arguments.partitions)
         if arguments.partitions:
             begin(ours, running)
             plan(ours, arguments.partitions, arguments.rounds)

@@ -1,7 +1,7 @@
 import pytest
 
 from bench.drive.metrics import parse_gauge
-from bench.drive.process import parse_cpu_seconds, parse_memory
+from bench.drive.process import parse_cpu_seconds, parse_memory, parse_thread_seconds
 
 
 def test_cpu_is_counted_behind_a_name_with_spaces_and_parentheses() -> None:
@@ -23,3 +23,7 @@ def test_a_gauge_is_found_with_and_without_labels() -> None:
     page = '# TYPE pause gauge\npause 0.001\npause{loop="b"} 0.004\npause_other 9\n'
     assert parse_gauge(page, "pause") == 0.004
     assert parse_gauge(page, "absent") is None
+
+
+def test_time_of_a_thread() -> None:
+    assert parse_thread_seconds("1500000000 77 12\n") == 1.5
