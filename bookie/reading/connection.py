@@ -13,7 +13,7 @@ import errno
 import os
 import socket
 from collections import deque
-from typing import Final
+from typing import Any, Final
 
 from magnetar.bookie.machine.addresses import resolving
 from magnetar.bookie.rpc import version3
@@ -56,21 +56,22 @@ class ReplicaConnection:
         seen when the socket becomes writable.
         """
         while True:
-            family, address = self._addresses.popleft()
             try:
-                self.socket = socket.socket(family, socket.SOCK_STREAM)
-                try:
-                    self.socket.setblocking(False)
-                    self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-                    self._check(self.socket.connect_ex(address), IN_PROGRESS)
-                except OSError:
-                    self.close()
-                    raise
+                self._connect(*self._addresses.popleft())
+                return
             except OSError:
                 if not self._addresses:
                     raise
-            else:
-                return
+
+    def _connect(self, family: int, address: Any) -> None:
+        self.socket = socket.socket(family, socket.SOCK_STREAM)
+        try:
+            self.socket.setblocking(False)
+            self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            self._check(self.socket.connect_ex(address), IN_PROGRESS)
+        except OSError:
+            self.close()
+            raise
 
     def _check(self, code: int, allowed: tuple[int, ...] = (0,)) -> None:
         if code not in allowed:
