@@ -319,14 +319,11 @@ class NonPersistentTopic:
 
     looks_for_transactions = False
 
+    def show_committed(self, key: TransactionKey) -> None:
+        """Do nothing: transactions are not supported."""
+
     async def end_transaction(
-        self,
-        form: TransactionalForm,
-        key: TransactionKey,
-        epoch: int,
-        *,
-        committed: bool,
-        seen: Callable[[], object] | None = None,
+        self, form: TransactionalForm, key: TransactionKey, epoch: int, *, committed: bool
     ) -> None:
         """Do nothing: transactions are not supported."""
 

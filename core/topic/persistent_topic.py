@@ -153,18 +153,16 @@ class PersistentTopic:
                 raise NotReady("the topic is being unloaded")
             await self.transactions.begin()
 
-    async def end_transaction(
-        self,
-        form: TransactionalForm,
-        key: TransactionKey,
-        epoch: int,
-        *,
-        committed: bool,
-        seen: Callable[[], object] | None = None,
-    ) -> None:
-        """Append the marker that ends a transaction, and wait until it is stored. With `seen`
-        readers do not wait for that, and it is called before.
+    def show_committed(self, key: TransactionKey) -> None:
+        """Have readers not wait for the marker of a transaction that is committed, which follows.
+        Plain call.
         """
+        self.transactions.index.show_committed(key)
+
+    async def end_transaction(
+        self, form: TransactionalForm, key: TransactionKey, epoch: int, *, committed: bool
+    ) -> None:
+        """Append the marker that ends a transaction, and wait until it is stored."""
         if not self.transactions.present:
             return  # no transaction was ever written
         if self.ledger.terminated:
@@ -179,9 +177,6 @@ class PersistentTopic:
 
         now_ms = self.env.clock.wall_ms()
         self.publish([form.marker(key, epoch, now_ms, committed=committed)], [1], done)
-        if seen is not None:
-            self.transactions.index.is_committed(key)
-            seen()
         await waiting.result()
 
     def _lost(self) -> None:

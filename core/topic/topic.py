@@ -92,14 +92,10 @@ class PublishTopic(AnyTopic, Protocol):
         done: Appended,
     ) -> None: ...
 
+    def show_committed(self, key: TransactionKey) -> None: ...
+
     async def end_transaction(
-        self,
-        form: TransactionalForm,
-        key: TransactionKey,
-        epoch: int,
-        *,
-        committed: bool,
-        seen: Callable[[], object] | None = None,
+        self, form: TransactionalForm, key: TransactionKey, epoch: int, *, committed: bool
     ) -> None: ...
 
 

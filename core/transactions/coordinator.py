@@ -86,7 +86,7 @@ MARKED_AT_ONCE: Final = 100
 
 
 Seen = Callable[[], object]
-"""Called when a log or a participant has an outcome in memory, or later."""
+"""Called when a participant has a commit in memory."""
 Settle = Callable[[Transaction, str, Seen], Awaitable[None]]
 
 
@@ -546,13 +546,12 @@ class TransactionCoordinator:
         except TopicNotFound:
             return  # the topic is deleted
         await self._verify(slot)
-        commit = found.state is TransactionState.COMMITTING
-        seen = None
+        key, commit = self._kind.key_of(found), found.state is TransactionState.COMMITTING
         if commit and not self._kind.is_reused:
-            seen = partial(self._is_seen_by, slot, unseen, name)
+            topic.show_committed(key)
+            self._is_seen_by(slot, unseen, name)
         # it appends before its first await
-        key, epoch = self._kind.key_of(found), found.epoch
-        await topic.end_transaction(self._form, key, epoch, committed=commit, seen=seen)
+        await topic.end_transaction(self._form, key, found.epoch, committed=commit)
 
     async def _insist_on_all(self, slot: TransactionSlot, steps: Sequence[Step]) -> None:
         """Carry out all of them, as many at once as may be."""

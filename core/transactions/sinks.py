@@ -54,10 +54,7 @@ from msgspec.structs import replace
 from magnetar.core.cluster.owned_record import OwnedRecord, RecordState
 from magnetar.core.cluster.owned_records import OwnedRecords, RecordKind
 from magnetar.core.kernel.errors import BrokerError, Fenced, Invalid, NotAllowed, Overloaded
-from magnetar.core.transactions.coordinator import (
-    TopicHost,
-    TransactionCoordinator,
-)
+from magnetar.core.transactions.coordinator import TopicHost, TransactionCoordinator
 from magnetar.core.transactions.sink_record import (
     NEVER,
     Attempt,

@@ -9,7 +9,7 @@ marker: an entry of its own. Everything below the first entry of every open tran
 Entries stay where they are, however the transaction ends. An aborted one is recorded by its key and
 the indexes at which it began and ended, because later transactions may have the same key.
 
-A commit that is decided elsewhere is seen before its marker is stored (`is_committed`).
+A commit that is decided elsewhere is seen before its marker is stored (`show_committed`).
 
 Invariants: entries come in the order of the log, each once; replayed from some place on, after a
 restart, the state is the same; a marker of nothing open changes nothing.
@@ -79,7 +79,7 @@ class TransactionIndex:
         self.open: dict[TransactionKey, Open] = {}
         """In the order in which they began."""
         self.ending: dict[TransactionKey, Open] = {}
-        """Committed ones whose markers are on their way (`is_committed`): readers see them, and
+        """Committed ones whose markers are on their way (`show_committed`): readers see them, and
         snapshots have them as open, since whoever replays the log has no marker yet."""
         self.committed = 0
         """How many were committed since the log was opened, or its last snapshot."""
@@ -97,7 +97,7 @@ class TransactionIndex:
             self._notice.changed()
             self.open[key] = Open(index, position, now_ms)
 
-    def is_committed(self, key: TransactionKey) -> None:
+    def show_committed(self, key: TransactionKey) -> None:
         """The decision is stored elsewhere, and the marker is on its way: readers need not wait for
         it. A key that comes again may not be ended so.
         """

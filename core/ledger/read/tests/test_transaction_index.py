@@ -130,8 +130,8 @@ def test_a_commit_is_seen_before_its_marker_and_open_to_whoever_has_none() -> No
     state, restored = TransactionIndex(), TransactionIndex()
     state.wrote("first", 0, (7, 0), 0)
     state.wrote("second", 1, (7, 1), 0)
-    state.is_committed("first")
-    state.is_committed("nobody")
+    state.show_committed("first")
+    state.show_committed("nobody")
     assert (state.stable_index(3), state.committed) == (1, 1)
     state.wrote("first", 2, (7, 2), 0)  # it was on its way
     assert state.stable_position((7, 2)) == (7, 0)
