@@ -7,7 +7,8 @@ from Apache Kafka, in one session of `local[2]`.
                                                       those of sources that ask nobody
     python -m bench.spark_reading --alone --rounds 40   what a row costs the server, without Spark:
                                                       one reader, which is a worker's code
-    python -m bench.spark_reading --partitions 10000  only plans, of so many partitions
+    python -m bench.spark_reading --partitions 10000  only plans, of so many partitions, by the
+                                                      topic's name and by a pattern
     python -m bench.spark_reading --partitions 1000 --server gateway    from bookies and ZooKeeper
 
 All columns are read, and none is stored (`noop`). Both servers have the same record batches, made
@@ -239,7 +240,8 @@ def triggers(
 
 def plan(server: Magnetar, partitions: int, rounds: int) -> None:
     """Plan batches of a topic with messages in each of so many partitions, without Spark: the first
-    one, and in each round one without a change, and one after a change of all partitions.
+    one, and in each round one without a change, by the topic's name and by a pattern, and one after
+    a change of all partitions.
     """
     from magnetar.spark_connector import options
     from magnetar.spark_connector.planning import planner
@@ -250,7 +252,9 @@ def plan(server: Magnetar, partitions: int, rounds: int) -> None:
     urllib.request.urlopen(url).read()  # the first request of all loads what serves HTTP
     took: dict[str, list[tuple[float, float]]] = {}
 
-    def planned(kind: str) -> None:
+    by_pattern = {"service.url": given["service.url"], "topicsPattern": f"{TOPIC}.*"}
+
+    def planned(kind: str, given: dict[str, str] = given) -> None:
         begun, loop = time.perf_counter(), loop_seconds(server.pid)
         tasks = planner.batch(options.parse(given), 2)
         used = (loop_seconds(server.pid) - loop) * 1000, time.perf_counter() - begun
@@ -260,6 +264,7 @@ def plan(server: Magnetar, partitions: int, rounds: int) -> None:
     planned("the first plan")
     for _ in range(rounds):
         planned("nothing changed")
+        planned("nothing changed, by a pattern", by_pattern)
         append(server, partitions, 1, TOPIC, partitions)
         planned("all changed")
     for kind, each in took.items():

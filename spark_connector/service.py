@@ -21,7 +21,7 @@ from magnetar.core.kernel.names import TopicName, partition_name, partition_of
 from magnetar.core.ledger.log.remaining_entries import parse_location
 from magnetar.core.ledger.read.reading_plan import EntryPlace, Place, PlanRow, ReadingPlan
 from magnetar.spark_connector.admin_client import AdminClient, not_ours
-from magnetar.spark_connector.errors import ServiceError
+from magnetar.spark_connector.errors import RefusedError, ServiceError
 from magnetar.spark_connector.tls import NO_TLS, TlsOptions
 from magnetar.spark_connector.values.topic_schema import SchemaVersion
 
@@ -37,8 +37,8 @@ BESIDE_NAME: Final = 50
 """Bytes of a position in a question, beside its topic's name."""
 CURSORS_AT_ONCE: Final = 2_000
 READING: Final = "/admin/v2/reading"
-PLANS_VERSION: Final = 2
-"""Plans are rows, without names."""
+PLANS_VERSION: Final = 4
+"""Plans are rows, without names; what is too much for one answer is asked for again."""
 BY_PARTITION: Final = 3
 """The version of servers that are asked for the ledgers of partitions by numbers."""
 _ENTRY: Final = Layout(">qI").unpack_from
@@ -59,7 +59,9 @@ class _Topics(Struct, frozen=True):
     missing: Sequence[str]
     logs: Mapping[str, Sequence[PlanRow | None]] = {}
     topics: Mapping[str, ReadingPlan] = {}
-    version: int = PLANS_VERSION
+    later: Sequence[str] = ()
+    """Those that have too many partitions for this answer."""
+    version: int = 0
 
     def checked(self) -> dict[str, ReadingPlan]:
         """The plan of each log, with names and locations that can be read."""
@@ -134,12 +136,15 @@ class ReadingService:
         path = f"{READING}/topics?version={PLANS_VERSION}"
         plans, missing = dict[str, ReadingPlan](), list[str]()
         for some in _named(names):
-            found: _Topics = self._server.ask("POST", path, {"topics": some}, _Topics)
-            with _understood(self._server.urls, path):
-                plans |= found.checked()
-            missing += found.missing
-            if found.version >= BY_PARTITION:
-                self._partitioned.update(found.partitions)
+            left: Sequence[str] = some
+            while left:
+                found: _Topics = self._server.ask("POST", path, {"topics": left}, _Topics)
+                with _understood(self._server.urls, path):
+                    plans |= found.checked()
+                    left = _fewer(found.later, left)
+                missing += found.missing
+                if found.version >= BY_PARTITION:
+                    self._partitioned.update(found.partitions)
         return TopicPlans(plans, missing)
 
     def schemas(self, topic: str) -> Sequence[SchemaVersion]:
@@ -150,11 +155,17 @@ class ReadingService:
         return found.versions
 
     def topics_of(self, namespace: str) -> list[str]:
-        """All topics and partitions of a namespace."""
-        found: list[str] = self._server.ask(
-            "GET", f"/admin/v2/persistent/{namespace}", None, list[str]
-        )
-        return found
+        """All topics of a namespace; of a partitioned one not the partitions."""
+        try:
+            named: dict[str, int] = self._server.ask(
+                "GET", f"{READING}/names/{namespace}", None, dict[str, int]
+            )
+        except RefusedError:  # an older server does not know this, and lists partitions
+            found: list[str] = self._server.ask(
+                "GET", f"/admin/v2/persistent/{namespace}", None, list[str]
+            )
+            return found
+        return list(named)
 
     def positions(
         self, offsets: Mapping[str, int], times: Mapping[str, int]
@@ -233,6 +244,13 @@ def _understood(urls: Sequence[str], path: str) -> Iterator[None]:
         yield
     except (ValueError, LayoutError, InvalidName, Corrupted) as error:
         raise not_ours(", ".join(urls), path, error) from error
+
+
+def _fewer(later: Sequence[str], asked: Sequence[str]) -> Sequence[str]:
+    """What is left of a question: else it would be asked for ever."""
+    if len(later) >= len(asked):
+        raise ValueError(f"all of {len(asked)} topics are left for later")
+    return later
 
 
 def _entries(data: bytes) -> Iterator[tuple[int, bytes]]:

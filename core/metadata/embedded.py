@@ -1,7 +1,8 @@
 """A MetadataStore on this machine's disk: a checked history, and SQLite for queries.
 
 Theory. Reads are answered at once on a connection of their own, from committed data (SQLite's
-write-ahead log: readers and the writer do not wait for each other). Writes go to a queue; the
+write-ahead log: readers and the writer do not wait for each other); lists of children have others
+(`listing.py`). Writes go to a queue; the
 thread takes all queued writes, decides each in one transaction, writes their changes as one commit
 of the history, and commits the transaction when that is durable. So a hundred concurrent writes
 cost as much as one, and no reader sees what may still be lost. Callers wait, shielded, until then:
@@ -46,14 +47,13 @@ from magnetar.core.metadata import changes, recovery, schema
 from magnetar.core.metadata import history as histories
 from magnetar.core.metadata.changes import Change, Count, Delete, Put
 from magnetar.core.metadata.history import History, Names
+from magnetar.core.metadata.listing import Listings
 from magnetar.core.ports.metadata_store import ABSENT, Versioned
 
 GROUP_WRITES_MAX: Final = 1_000
 """Writes of one transaction; more wait for the next."""
-CHILDREN_PER_REST: Final = 200
-"""Names read before other tasks run; that takes a millisecond."""
 VALUES_PER_REST: Final = 250
-"""Values, in the same manner; that takes a third of one."""
+"""Values read before other tasks run, in a third of a millisecond."""
 
 _PASSING: Final[dict[int, Callable[[], StorageFailed]]] = {
     sqlite3.SQLITE_FULL: lambda: StorageFull("there is no room on the disk for metadata"),
@@ -90,13 +90,14 @@ class EmbeddedMetadata:
     def __init__(
         self,
         history: History,
-        reader: sqlite3.Connection,
+        connect_reader: Callable[[], sqlite3.Connection],
         writer: sqlite3.Connection,
         on_fatal: Callable[[str], None],
     ) -> None:
         self._on_fatal = on_fatal
         self._history = history
-        self._reader = reader
+        self._reader = connect_reader()
+        self._listings = Listings(connect_reader)
         self._writer = writer
         self._queue: queue.SimpleQueue[Write | None] = queue.SimpleQueue()
         self._token = trio.lowlevel.current_trio_token()
@@ -139,18 +140,11 @@ class EmbeddedMetadata:
         return [value for (value,) in self._rows(schema.VALUES_BETWEEN, (first, last))]
 
     async def children(self, path: str) -> list[str]:
-        """Read with one statement, which sees one state of the tree, however long it takes."""
-        start = path.rstrip("/") + "/"
-        names: dict[str, None] = {}  # nearly sorted, so that sorting is quick
+        """All of one state of the tree, however long it takes."""
         try:
-            rows = self._reader.execute(schema.CHILDREN, schema.children_of(start))
-            while some := rows.fetchmany(CHILDREN_PER_REST):
-                names.update((name, None) for (name,) in some)
-                if len(some) == CHILDREN_PER_REST:
-                    await trio.lowlevel.checkpoint()
+            return await self._listings.children(path)
         except sqlite3.Error as error:
             raise StorageFailed(f"the metadata cannot be read: {error}") from error
-        return sorted(names)
 
     def _rows(self, query: str, values: Any) -> list[Any]:
         try:
@@ -341,6 +335,7 @@ class EmbeddedMetadata:
         # the thread reports its end last
         self._thread.join()
         self._reader.close()
+        self._listings.close()
 
 
 class _Counter:
@@ -367,8 +362,8 @@ async def open_embedded(
     lock = histories.hold(Names(path))
     try:
         history, writer = recovery.open_history(path, sync=sync)
-        reader = schema.connect_reader(Names(path).live)
-        store = EmbeddedMetadata(history, reader, writer, on_fatal)
+        connect = partial(schema.connect_reader, Names(path).live)
+        store = EmbeddedMetadata(history, connect, writer, on_fatal)
         try:
             yield store
         finally:

@@ -20,6 +20,8 @@ BUSY_MS: Final = 2_000
 """How long another process (a backup, an operator's shell) may lock the file."""
 NUMBERS_RESERVED: Final = 100
 """Numbers reserved by one write of a counter; unused ones are lost only in a crash."""
+BEHIND: Final = "0"
+"""It follows the slash: all that is below `/a` is between `/a/` and `/a0`."""
 
 CREATE: Final = f"""
 BEGIN IMMEDIATE;
@@ -43,13 +45,17 @@ DROP_LEASES: Final = "DELETE FROM node WHERE lease = 1"
 GET_COUNTER: Final = "SELECT next FROM counter WHERE path = ?"
 COUNT: Final = "REPLACE INTO counter (path, next) VALUES (?, ?)"
 
+BELOW: Final = (
+    "SELECT substr(path, :skip) FROM node WHERE path > :start AND path < :stop ORDER BY path"
+)
+
 # Jumps from child to child over all that lies below each, so that the cost is that of the answer.
 # A name may turn up twice (`a`, `a-b`, `a/x` is the order of paths). It is neither sorted nor made
 # distinct here, so that rows come one by one and the caller can rest in between.
 CHILDREN: Final = """
 WITH RECURSIVE
 step (path) AS (
-    SELECT min(path) FROM node WHERE path > :start AND path < :stop
+    SELECT min(path) FROM node WHERE path >= :first AND path < :stop
     UNION ALL
     SELECT (
         SELECT min(node.path) FROM node WHERE node.path < :stop AND node.path >=
@@ -65,10 +71,12 @@ FROM step WHERE path IS NOT NULL
 """
 
 
-def children_of(start: str) -> dict[str, object]:
-    """The parameters of `CHILDREN` for a path with a final slash."""
-    # '0' follows '/', so that everything below `start` lies between the two
-    return {"start": start, "stop": start[:-1] + "0", "skip": len(start) + 1}
+def below(start: str) -> dict[str, object]:
+    """The parameters of `BELOW` and `CHILDREN` for a path with a final slash; the latter begins at
+    `first`.
+    """
+    # everything below `start` lies between the two, and no path ends with a slash
+    return {"start": start, "stop": start[:-1] + BEHIND, "skip": len(start) + 1, "first": start}
 
 
 def connect(path: Path) -> sqlite3.Connection:

@@ -12,7 +12,6 @@ import trio.testing
 from magnetar.core.kernel.errors import BadVersion, NotFound, StorageFailed, StorageFull
 from magnetar.core.metadata import embedded, end_mark, schema
 from magnetar.core.metadata.embedded import (
-    CHILDREN_PER_REST,
     VALUES_PER_REST,
     Versions,
     open_embedded,
@@ -114,18 +113,6 @@ async def test_values_between_two_paths(path: Path) -> None:
         assert store.between("/a/1", "/a/2") == found
         assert store.values_between("/a/1", "/a/2") == [value for _, value in found]
         assert store.between("/c", "/d") == store.values_between("/c", "/d") == []
-
-
-async def test_long_lists_are_read_with_rests(path: Path) -> None:
-    async with open_embedded(path) as store:
-        names = [f"{number:04}" for number in range(2 * CHILDREN_PER_REST + 1)]
-        async with trio.open_nursery() as nursery:
-            for name in names:
-                nursery.start_soon(store.put, f"/n/{name}", b"", ABSENT)
-                nursery.start_soon(store.put, f"/n/{name}/below", b"", ABSENT)
-        async with counted_turns() as turns:
-            assert await store.children("/n") == names
-            assert turns.count >= 2
 
 
 def commits(path: Path) -> int:

@@ -48,7 +48,7 @@ def test_children_are_the_next_names_below(paths: list[str], start: str) -> None
     connection = sqlite3.connect(":memory:", isolation_level=None)
     connection.executescript(schema.CREATE)
     connection.executemany(schema.PUT, [(path, b"", 0, 0) for path in paths])
-    found = [name for (name,) in connection.execute(schema.CHILDREN, schema.children_of(start))]
+    found = [name for (name,) in connection.execute(schema.CHILDREN, schema.below(start))]
     connection.close()
     below = {path[len(start) :] for path in paths if path.startswith(start) and path != start}
     assert set(found) == {rest.partition("/")[0] for rest in below}

@@ -1,10 +1,10 @@
 """`/admin/v2/reading`: what programs need that read ledgers from the bookies themselves, as Spark's
 workers do.
 
-`topics` tells where the messages of topics are, and how far they may be read
-(`reading_topics.py`); `positions` which entry has a message, by its offset or its time; `ledgers`
+`topics` tells where the messages of topics are, and how far they may be read, `names` which topics
+there are (`reading_topics.py`); `positions` which entry has a message, by its offset or its time; `ledgers`
 the metadata of ledgers, the addresses of their bookies, and what is shown to these
-(`reader_ledgers.py`). All are asked by POST, because a request names thousands. Topics are loaded,
+(`reader_ledgers.py`). All but `names` are asked by POST, because a request names thousands. Topics are loaded,
 as for any reader; else nothing is changed, only `cursors` moves those of such readers
 (`reader_cursors.py`). `entries`
 gives entries to whoever cannot reach the bookies (`reader_entries.py`).
@@ -26,7 +26,7 @@ from magnetar.core.ledger.read.reading_plan import EntryPlace
 from magnetar.wire.http.admin.programs.reader_cursors import cursors
 from magnetar.wire.http.admin.programs.reader_entries import entries
 from magnetar.wire.http.admin.programs.reader_ledgers import ledgers
-from magnetar.wire.http.admin.programs.reading_topics import topics
+from magnetar.wire.http.admin.programs.reading_topics import names, topics
 from magnetar.wire.http.admin.programs.stored_topics import TOPICS_PER_REST, check_number, log_of
 from magnetar.wire.http.request import AdminRequest
 from magnetar.wire.http.rights import Needs
@@ -90,6 +90,7 @@ async def _entry_at(log: ManagedLedger, position: Position) -> EntryPlace:
 
 
 TABLE: Final[Table] = (
+    ("GET", "/names/{tenant}/{namespace}", names, Needs.NAMESPACE),
     ("POST", "/topics", topics, Needs.READER),
     ("POST", "/positions", positions, Needs.READER),
     ("POST", "/ledgers", ledgers, Needs.READER),

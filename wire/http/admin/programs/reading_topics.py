@@ -7,7 +7,12 @@ plan is a row (`PlanRow`) without names, and those of a topic's partitions come 
      "version": 3}
 
 Without, each plan has its name, and the names of its parts. Older servers know only that form, and
-do not look at the version: a program that asks for rows understands both.
+do not look at the version: a program that asks for rows understands both. With `?version=4`, topics
+that have too many partitions for one answer are named as `later`, to be asked for again; else they
+are an error.
+
+`/admin/v2/reading/names/TENANT/NAMESPACE` tells which topics there are, and how many partitions each
+has, 0 for one without: a query by a pattern asks for those that match, and names no partition.
 """
 
 from __future__ import annotations
@@ -21,11 +26,13 @@ from msgspec import Raw, Struct
 from magnetar.core.broker.broker import Broker
 from magnetar.core.broker.kept_rows import PAGE_ROWS
 from magnetar.core.broker.row_making import NO_LOG
+from magnetar.core.broker.topic_list import partitions_by_topic
 from magnetar.core.kernel.cooperation import Cooperative
 from magnetar.core.kernel.names import TopicName, partition_name
 from magnetar.core.ledger.log.planning import encoded_row, plan_of
 from magnetar.core.ledger.read.reading_plan import ReadingPlan
 from magnetar.wire.http.admin.programs.stored_topics import (
+    NAMED_MAX,
     PIECE_SECONDS,
     TOPICS_PER_REST,
     check_number,
@@ -38,6 +45,8 @@ ROWS: Final = 2
 """The version in which plans are rows."""
 BY_PARTITION: Final = 3
 """What is answered to it: ledgers are asked for by partition, too (`reader_ledgers.py`)."""
+LATER: Final = 4
+"""The version in which some topics may be left for another question."""
 
 
 class TopicsBody(Struct, frozen=True, forbid_unknown_fields=True):
@@ -52,21 +61,33 @@ async def topics(request: AdminRequest) -> Json:
     broker = request.broker
     logs: dict[str, int] = {}
     """The partitions of each topic, 0 for one without."""
+    later: list[str] = []
+    version = request.number("version", 1)
     number = 0
     async for name in Cooperative(map(TopicName.parse, body.topics), TOPICS_PER_REST):
         if name.full in logs:
             continue
         request.check_readable(name)
         count = 0 if name.partitioned else await broker.catalog.partitions(name)
+        if later or (version >= LATER and logs and number + (count or 1) > NAMED_MAX):
+            later.append(name.full)
+            continue
         number += count or 1
         check_number(number, "topics and partitions")
         logs[name.full] = count
     missing: list[str] = []
     partitions = {topic: count for topic, count in logs.items() if count}
     answer: Json = {"partitions": partitions, "missing": missing}
-    if request.number("version", 1) >= ROWS:
-        return answer | {"logs": await _rows(broker, logs, missing), "version": BY_PARTITION}
+    if version >= ROWS:
+        rows = await _rows(broker, logs, missing)
+        return answer | {"logs": rows, "later": later, "version": BY_PARTITION}
     return answer | {"topics": await _plans(broker, logs, missing)}
+
+
+async def names(request: AdminRequest) -> dict[str, int]:
+    """The partitions of each topic of a namespace that stores its messages, 0 for one without."""
+    await request.broker.catalog.policies(request.namespace)
+    return await partitions_by_topic(request.broker, request.namespace)
 
 
 async def _rows(broker: Broker, logs: Mapping[str, int], missing: list[str]) -> dict[str, Raw]:

@@ -78,3 +78,26 @@ async def test_queries_see_what_is_stored_before_them(visitor: Visitor) -> None:
     text = (await visitor.ask("GET", "/metrics")).text
     (line,) = [one for one in text.splitlines() if one.startswith("magnetar_kept_rows_bytes ")]
     assert float(line.split()[1]) > 100
+
+
+async def test_names_of_a_namespace(visitor: Visitor) -> None:
+    await visitor.does("PUT", "/admin/v2/persistent/public/default/p/partitions", 3)
+    await visitor.publish("persistent://public/default/t", [b"a"])
+    answer = await visitor.ask("GET", "/admin/v2/reading/names/public/default")
+    assert answer.json() == {BASE: 3, "persistent://public/default/t": 0}
+    await visitor.fails(404, "GET", "/admin/v2/reading/names/public/nowhere")
+
+
+async def test_topics_with_too_many_partitions_are_left_for_later(visitor: Visitor) -> None:
+    for name, partitions in (("p", 6_000), ("q", 6_000), ("r", 1)):
+        path = f"/admin/v2/persistent/public/default/{name}/partitions"
+        await visitor.does("PUT", path, partitions)
+    body = {"topics": ["p", "q", "r"]}
+    refusal = await visitor.ask("POST", f"{TOPICS}?version=3", body)
+    assert refusal.status_code == 400
+    answer = (await visitor.ask("POST", f"{TOPICS}?version=4", body)).json()
+    assert answer["partitions"] == {BASE: 6_000}
+    assert answer["later"] == [f"persistent://public/default/{name}" for name in "qr"]
+    answer = (await visitor.ask("POST", f"{TOPICS}?version=4", {"topics": answer["later"]})).json()
+    assert list(answer["logs"]) == [f"persistent://public/default/{name}" for name in "qr"]
+    assert answer["later"] == []

@@ -1,0 +1,91 @@
+"""Lists of children: right whatever the tree looks like, in steps, and in nobody's way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import pytest
+import trio
+
+from magnetar.core.metadata import schema
+from magnetar.core.metadata.embedded import EmbeddedMetadata, open_embedded
+from magnetar.core.metadata.listing import ROWS_PER_REST, Listings
+from magnetar.core.ports.metadata_store import ABSENT
+from magnetar.core.testing.turns import counted_turns
+
+NUMBER = 4 * ROWS_PER_REST + 1
+
+
+async def put_all(store: EmbeddedMetadata, paths: list[str]) -> None:
+    async with trio.open_nursery() as nursery:
+        for each in paths:
+            nursery.start_soon(store.put, each, b"", ABSENT)
+
+
+def leaves(number: int) -> list[str]:
+    return [f"/n/{number:05}"]
+
+
+def pairs(number: int) -> list[str]:
+    return [f"/n/{number:05}", f"/n/{number:05}/below"]
+
+
+def mostly_below(number: int) -> list[str]:
+    """The first child has a thousand below it, and its name is the beginning of others."""
+    return [f"/n/a/{number:05}", f"/n/a-{number % 10}/x", f"/n/b{number % 700:03}/{number}"]
+
+
+@pytest.mark.parametrize("tree", [leaves, pairs, mostly_below])
+async def test_children_of_trees(tmp_path: Path, tree: Callable[[int], list[str]]) -> None:
+    paths = [path for number in range(NUMBER) for path in tree(number)]
+    async with open_embedded(tmp_path / "metadata", sync=False) as store:
+        await put_all(store, [*dict.fromkeys(paths), "/m/x", "/n0", "/o"])
+        expected = sorted({path.split("/")[2] for path in paths})
+        async with counted_turns() as turns:
+            assert await store.children("/n") == expected
+            assert turns.count >= 2
+        assert await store.children("/nothing") == []
+
+
+async def test_what_is_written_during_a_list_is_read_at_once_and_not_listed(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "metadata"
+    writer, connect = schema.connect(path), partial(schema.connect_reader, path)
+    names = [f"{number:05}" for number in range(NUMBER)]
+    writer.executemany(schema.PUT, [(f"/n/{name}", b"", 0, 0) for name in names])
+    listings, reader = Listings(connect), connect()
+    found: list[list[str]] = []
+
+    async def listed() -> None:
+        found.append(await listings.children("/n"))
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(listed)
+        for _ in range(2):  # after these it has begun, and is not done
+            await trio.lowlevel.checkpoint()
+        assert not found
+        writer.execute(schema.PUT, ("/n/z", b"late", 1, 0))
+        assert reader.execute(schema.GET, ("/n/z",)).fetchall() == [(b"late", 1)]
+        assert await listings.children("/n") == [*names, "z"]
+    assert found == [names]
+    assert await listings.children("/n") == [*names, "z"]
+    for each in (listings, reader, writer):
+        each.close()
+
+
+async def test_a_list_that_is_given_up_holds_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "metadata"
+    writer = schema.connect(path)
+    writer.executemany(schema.PUT, [(f"/n/{each}", b"", 0, 0) for each in range(NUMBER)])
+    listings = Listings(partial(schema.connect_reader, path))
+    with trio.CancelScope() as scope:
+        scope.cancel()
+        await listings.children("/n")
+    assert scope.cancelled_caught
+    writer.execute(schema.PUT, ("/n/z", b"late", 1, 0))
+    assert len(await listings.children("/n")) == NUMBER + 1
+    listings.close()
+    writer.close()
