@@ -76,9 +76,7 @@ def _is_partition(encoded: str, known: Mapping[str, int]) -> bool:
     """Whether a stored topic is a partition of a known one, and not one more than that has."""
     base, _, number = encoded.rpartition("-partition-")
     partitions = known.get(base, 0)
-    return (
-        partitions > 0
-        and number.isdecimal()
-        and (index := int(number)) < partitions
-        and str(index) == number
-    )
+    if not partitions or not number.isdecimal():
+        return False
+    index = int(number)
+    return index < partitions and str(index) == number

@@ -2,12 +2,12 @@
 workers do.
 
 `topics` tells where the messages of topics are, and how far they may be read, `names` which topics
-there are (`reading_topics.py`); `positions` which entry has a message, by its offset or its time; `ledgers`
-the metadata of ledgers, the addresses of their bookies, and what is shown to these
-(`reader_ledgers.py`). All but `names` are asked by POST, because a request names thousands. Topics are loaded,
-as for any reader; else nothing is changed, only `cursors` moves those of such readers
-(`reader_cursors.py`). `entries`
-gives entries to whoever cannot reach the bookies (`reader_entries.py`).
+there are (`reading_topics.py`); `positions` which entry has a message, by its offset or its time;
+`ledgers` the metadata of ledgers, the addresses of their bookies, and what is shown to these
+(`reader_ledgers.py`). All but `names` are asked by POST, because a request names thousands. Topics
+are loaded, as for any reader; else nothing is changed, only `cursors` moves those of such readers
+(`reader_cursors.py`). `entries` gives entries to whoever cannot reach the bookies
+(`reader_entries.py`).
 """
 
 from __future__ import annotations

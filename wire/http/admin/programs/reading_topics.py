@@ -11,8 +11,8 @@ do not look at the version: a program that asks for rows understands both. With 
 that have too many partitions for one answer are named as `later`, to be asked for again; else they
 are an error.
 
-`/admin/v2/reading/names/TENANT/NAMESPACE` tells which topics there are, and how many partitions each
-has, 0 for one without: a query by a pattern asks for those that match, and names no partition.
+`/admin/v2/reading/names/TENANT/NAMESPACE` tells which topics there are, and how many partitions
+each has, 0 for one without: a query by a pattern asks for those that match, and names no partition.
 """
 
 from __future__ import annotations
