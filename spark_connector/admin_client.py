@@ -19,7 +19,7 @@ import msgspec
 from msgspec import Struct
 
 from magnetar.spark_connector.errors import NotOursError, OptionError, RefusedError, ServiceError
-from magnetar.spark_connector.tls import NO_TLS, SHOWN, TlsOptions, check_trust
+from magnetar.spark_connector.security import NOTHING_SAID, SHOWN, Security, check_trust
 
 PAUSE_SECONDS: Final = 0.2
 ATTEMPT_SECONDS: Final = 10.0
@@ -57,7 +57,7 @@ class AdminClient:
     """See the module's docstring."""
 
     def __init__(
-        self, urls: Sequence[str], timeout_seconds: float, tls: TlsOptions = NO_TLS
+        self, urls: Sequence[str], timeout_seconds: float, security: Security = NOTHING_SAID
     ) -> None:
         self._connections: dict[str, HTTPConnection] = {}
         """To each address at most one, which is open while nothing is asked."""
@@ -66,9 +66,9 @@ class AdminClient:
         for url in urls:
             _check(url)
         self.is_secure = any(urlsplit(url).scheme == "https" for url in urls)
-        self._context = tls.context() if self.is_secure else None
-        self._login = tls.login
-        self._shows_none = self.is_secure and not tls.certificate
+        self._context = security.context() if self.is_secure else None
+        self._login = security.login
+        self._shows_none = self.is_secure and not security.certificate
 
     def __del__(self) -> None:
         self.close()  # Spark does not say when a query is over

@@ -12,13 +12,13 @@ from typing import Final, NamedTuple
 from msgspec import Struct
 
 from magnetar.core.ledger.read.reading_plan import Place, ReadingPlan
-from magnetar.spark_connector import tls
+from magnetar.spark_connector import security
 from magnetar.spark_connector.errors import OptionError
 from magnetar.spark_connector.offsets import EARLIEST, LATEST, BoundOption, Time
 from magnetar.spark_connector.offsets import parse as parse_bound
 from magnetar.spark_connector.option_values import OptionNames, OptionValues, listed
 from magnetar.spark_connector.reading.columns import COLUMNS
-from magnetar.spark_connector.tls import NO_TLS, TlsOptions
+from magnetar.spark_connector.security import NOTHING_SAID, Security
 from magnetar.spark_connector.values import options as value_options
 from magnetar.spark_connector.values.decoding import ValueType
 from magnetar.spark_connector.values.options import AUTO, ValueOptions
@@ -31,7 +31,7 @@ ALIASES: Final = {
     "startingtime": "startingtimestamp",
     "endingtime": "endingtimestamp",
     "kafka.isolation.level": "isolationlevel",
-    **tls.ALIASES,
+    **security.ALIASES,
 }
 """Names that users of other connectors know, in lower case."""
 READ_COMMITTED: Final = "read_committed"
@@ -74,7 +74,7 @@ class SourceOptions(Struct, frozen=True):
     """How far publish times may be from when messages were stored; -1 if they may be any."""
     subscription: str = ""
     """A cursor on the server that follows a stream, if any."""
-    tls: TlsOptions = NO_TLS
+    security: Security = NOTHING_SAID
     values: ValueType = ValueType()
     """What the column `value` is; its type is known when Spark gives the schema."""
 
@@ -117,7 +117,7 @@ def parse(given: Mapping[str, str], *, stream: bool = False) -> SourceOptions:
         pushdown=pushdown,
         publish_time_slack_ms=values.number("publishtimeslackms", 0) if slack else -1,
         subscription=values.text("subscription"),
-        tls=tls.parse(values, urls),
+        security=security.parse(values, urls),
         values=ValueType(of_values),
         from_gateway=values.choice("readfrom", ("bookies", "gateway")) == "gateway",
     )
@@ -130,7 +130,7 @@ NAMES: Final = OptionNames(
         "maxBytesPerSplit", "minPartitions", "maxPartitions", "maxRowsPerTrigger",
         "maxBytesPerTrigger", "minRowsPerTrigger", "maxTriggerDelayMs", "pollTimeoutMs",
         "subscription", "readFrom", "pushdown", "publishTimeSlackMs", *value_options.NAMES,
-        *tls.NAMES,
+        *security.NAMES,
     ),
     ALIASES,
     _SPARKS_OWN,
@@ -149,7 +149,7 @@ class TopicAddress(NamedTuple):
     topic: str
     service_urls: tuple[str, ...]
     timeout_seconds: float
-    tls: TlsOptions
+    security: Security
 
 
 class TableOptions(NamedTuple):
@@ -191,7 +191,7 @@ def _address(values: OptionValues, of_values: ValueOptions) -> TopicAddress | No
         )
     urls = values.urls()
     seconds = values.number("polltimeoutms", POLL_MS) / 1000
-    return TopicAddress(topics[0], urls, seconds, tls.parse(values, urls))
+    return TopicAddress(topics[0], urls, seconds, security.parse(values, urls))
 
 
 def _topics(values: OptionValues) -> tuple[tuple[str, ...], str]:

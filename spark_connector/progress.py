@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql.streaming import StreamingQueryListener
 
-from magnetar.spark_connector import tls
+from magnetar.spark_connector import security
 from magnetar.spark_connector.errors import ConnectorError
 from magnetar.spark_connector.option_values import SERVICE_URL, OptionNames
 from magnetar.spark_connector.service import ReadingService
@@ -41,11 +41,11 @@ class CursorListener(StreamingQueryListener):
         timeout_seconds: float = 30.0,
         **options: str,
     ) -> None:
-        given = OptionNames((SERVICE_URL, *tls.NAMES), tls.ALIASES, ()).given(
+        given = OptionNames((SERVICE_URL, *security.NAMES), security.ALIASES, ()).given(
             {SERVICE_URL: service_url, **options}
         )
         urls = given.urls()
-        self._service = ReadingService(urls, timeout_seconds, tls.parse(given, urls))
+        self._service = ReadingService(urls, timeout_seconds, security.parse(given, urls))
         self._subscription = subscription
         self._query = query
 

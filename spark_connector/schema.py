@@ -76,7 +76,7 @@ def _of_topic_as_told(table: TableOptions, told: pa.Schema) -> ValueOptions:
 
 def _versions(whose: TopicAddress) -> Sequence[SchemaVersion]:
     """All that the topic has, the latest at the end."""
-    service = ReadingService(whose.service_urls, whose.timeout_seconds, whose.tls)
+    service = ReadingService(whose.service_urls, whose.timeout_seconds, whose.security)
     try:
         return sorted(service.schemas(whose.topic), key=lambda one: one.version)
     finally:

@@ -17,6 +17,7 @@ ON_A_LOCAL_DISK: Final = {
         "FileSystemBasedCheckpointFileManager"
     )
 }
+"""Takes 25 ms a batch on a local disk, the default 100 ms; both rename files over each other."""
 
 
 def configured(

@@ -49,7 +49,8 @@ def test_readers_of_two_protocols(spark, lending, connect, topic, tmp_path) -> N
     group.close()
     for consumer in consumers.values():
         consumer.close()  # so that what was acknowledged is stored
-    report = told(spark, lending, topic, history=tmp_path / "history")
+    history = tmp_path / "found, 100%25 of it"
+    report = told(spark, lending, topic, history=history)
     assert found(report) == {
         ("subscription", "none"): 20,
         ("subscription", "some"): 7,
@@ -60,14 +61,14 @@ def test_readers_of_two_protocols(spark, lending, connect, topic, tmp_path) -> N
     assert first[1] == "none"
     assert first[4] > 0, "its age"
     assert report.ok
-    limited = told(spark, lending, topic, max_messages=6, history=tmp_path / "history")
+    limited = told(spark, lending, topic, max_messages=6, history=history)
     assert limited.problems == [
         f"subscription none of {FULL_NAME}{topic} is 20 messages behind",
         f"subscription some of {FULL_NAME}{topic} is 7 messages behind",
     ]
     (line, *_) = limited.charts[2].lines.values()
     assert [messages for _, messages in line] == [20, 20]
-    assert spark.read.parquet(str(tmp_path / "history")).count() == 8
+    assert spark.read.parquet(f"file://{history}").count() == 8
 
 
 def test_mqtt_sessions_in_all_namespaces(spark, lending) -> None:

@@ -20,8 +20,8 @@ from magnetar.spark_connector.errors import RefusedError, ServiceError
 from magnetar.spark_connector.planning import planner
 from magnetar.spark_connector.progress import CursorListener
 from magnetar.spark_connector.reading.range_reader import batches
+from magnetar.spark_connector.security import Security
 from magnetar.spark_connector.stream import MicroBatches
-from magnetar.spark_connector.tls import TlsOptions
 from magnetar.spark_connector.writing import options as sink
 from magnetar.spark_connector.writing.commits import commit
 from magnetar.spark_connector.writing.connection import BrokerConnection
@@ -59,8 +59,8 @@ def asking(authority) -> Iterator[Standalone]:
         yield server
 
 
-def given(server: Standalone, topic: str, **tls: str) -> dict[str, str]:
-    return {"service.url": server.https_url, "topic": topic, **tls}
+def given(server: Standalone, topic: str, **security: str) -> dict[str, str]:
+    return {"service.url": server.https_url, "topic": topic, **security}
 
 
 def send(options: dict[str, str], *values: str, delivery: str = "at_least_once") -> None:
@@ -86,8 +86,8 @@ def test_rows_are_written_and_read_over_tls(secure, authority, topic, delivery) 
 
 
 def test_a_certificate_that_is_not_trusted(secure, stranger, topic) -> None:
-    for tls in ({}, {"tlsTrustCertsFilePath": stranger.certificate}):
-        options = given(secure, topic, **tls)
+    for security in ({}, {"tlsTrustCertsFilePath": stranger.certificate}):
+        options = given(secure, topic, **security)
         for act in (lambda: send(options, "a"), lambda: received(options)):  # noqa: B023
             with pytest.raises(RefusedError) as raised:
                 act()
@@ -128,7 +128,7 @@ def test_we_show_none_where_one_is_asked_for(asking, authority, topic) -> None:
     with pytest.raises(RefusedError, match=why):
         received(options)
     host, _, port = asking.bootstrap_servers_tls.rpartition(":")
-    context = TlsOptions(authority.certificate).context()
+    context = Security(authority.certificate).context()
     with pytest.raises(RefusedError, match="certificate required"):
         BrokerConnection((host, int(port)), 10, context).ask(MetadataRequest(topics=[]))
 
@@ -141,7 +141,7 @@ def test_one_that_hangs_up_may_ask_for_a_certificate(authority, reset) -> None:
         hangs_up = threading.Thread(target=_hangs_up, args=(listening, reset))
         hangs_up.start()
         url = "https://{}:{}".format(*listening.getsockname())
-        client = AdminClient([url], 10, TlsOptions(authority.certificate))
+        client = AdminClient([url], 10, Security(authority.certificate))
         try:
             with pytest.raises(ServiceError, match='"tlsCertificateFilePath" is the one to show'):
                 client.reply("GET", "/", None)
@@ -167,7 +167,7 @@ def test_a_broker_that_is_not_trusted(secure, stranger) -> None:
     """The Kafka port, whose connection is another one."""
     host, _, port = secure.bootstrap_servers_tls.rpartition(":")
     with pytest.raises(RefusedError, match=f"{host}:{port}: its certificate is not trusted"):
-        BrokerConnection((host, int(port)), 10, TlsOptions(stranger.certificate).context())
+        BrokerConnection((host, int(port)), 10, Security(stranger.certificate).context())
 
 
 def test_a_broker_that_speaks_no_tls(secure) -> None:

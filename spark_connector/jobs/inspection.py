@@ -8,6 +8,7 @@ count too. So the headers of consecutive entries meet; where they do not, someth
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Final, NamedTuple
 
 from msgspec import Struct
@@ -19,9 +20,9 @@ from magnetar.core.kernel.errors import BrokerError, Corrupted, EntryNotFound
 from magnetar.core.ledger.read.transaction_index import Aborted, TransactionIndex
 from magnetar.spark_connector.errors import RefusedError, ServiceError
 from magnetar.spark_connector.planning.planner import Planner
-from magnetar.spark_connector.reading.stored_ledgers import StoredLedger, opener
+from magnetar.spark_connector.reading.stored_ledgers import LedgerDirectory
+from magnetar.spark_connector.security import NOTHING_SAID, Security
 from magnetar.spark_connector.service import LedgerFacts, ReadingService
-from magnetar.spark_connector.tls import NO_TLS, TlsOptions
 
 MESSAGES: Final = "messages"
 MISSING: Final = "missing"
@@ -84,14 +85,14 @@ class LedgerInspection:
         aborted: dict[str, list[Aborted]],
         service_urls: tuple[str, ...] = (),
         timeout_seconds: float = 30.0,
-        tls: TlsOptions = NO_TLS,
+        security: Security = NOTHING_SAID,
     ) -> None:
         """With addresses of the server, entries are read from it."""
         self._facts = facts
         self._aborted = aborted
         self._service_urls = service_urls
         self._timeout_seconds = timeout_seconds
-        self._tls = tls
+        self._security = security
 
     def of(self, stretch: Stretch) -> Iterator[EntryFinding]:
         """The entries in order, and what is wrong with their indexes."""
@@ -110,7 +111,7 @@ class LedgerInspection:
         transactions = TransactionIndex()
         transactions.aborted = list(self._aborted.get(log, ()))
         following = stretch.first
-        with self._ledger(log, ledger_id) as ledger:
+        with self._directory() as directory, directory.opened(log, ledger_id) as ledger:
             while following <= stretch.last:
                 try:
                     for run in ledger.read(following, stretch.last):
@@ -132,10 +133,10 @@ class LedgerInspection:
                 except BrokerError as error:
                     raise ServiceError(f"{log}: {error}") from error
 
-    def _ledger(self, log: str, ledger_id: int) -> StoredLedger:
+    def _directory(self) -> LedgerDirectory:
         urls = self._service_urls
-        service = ReadingService(urls, self._timeout_seconds, self._tls) if urls else None
-        return opener(self._facts, service)(log, ledger_id)
+        connect = partial(ReadingService, urls, self._timeout_seconds, self._security)
+        return LedgerDirectory(self._facts, connect, is_server=bool(urls))
 
 
 def inspection(
@@ -146,7 +147,7 @@ def inspection(
     if chosen.from_gateway:
         facts = LedgerFacts({}, {})
         return LedgerInspection(
-            facts, aborted, chosen.service_urls, chosen.timeout_seconds, chosen.tls
+            facts, aborted, chosen.service_urls, chosen.timeout_seconds, chosen.security
         )
     return LedgerInspection(planner.service.ledgers(ledgers), aborted)
 

@@ -29,6 +29,7 @@ from magnetar.spark_connector.jobs.reports.report import (
 )
 from magnetar.spark_connector.jobs.session import TopicSelection
 from magnetar.spark_connector.jobs.statistics import Reader, ServerStatistics
+from magnetar.spark_connector.jobs.tables import staging
 from magnetar.spark_connector.planning.planner import Planner, Plans
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ class LagOptions(Struct, frozen=True):
 
 def run(spark: SparkSession, options: LagOptions, progress: StepProgress = SILENT) -> JobReport:
     """Tell the lag of all readers; more than the limits is a problem of the report."""
-    client = AdminClient(options.topics.urls, TIMEOUT_SECONDS, options.topics.tls)
+    client = AdminClient(options.topics.urls, TIMEOUT_SECONDS, options.topics.security)
     server = ServerStatistics(client)
     try:
         with progress.step("asking for topics"):
@@ -139,7 +140,7 @@ def _append(spark: SparkSession, folder: Path, every: Sequence[Lag]) -> None:
     now = datetime.now(UTC)
     rows = [(now, *_row(one)) for one in every]
     frame = spark.createDataFrame(rows, HISTORY).coalesce(1)
-    frame.write.mode("append").parquet(str(folder))
+    frame.write.mode("append").parquet(staging.uri(folder.resolve()))
 
 
 def _history(
@@ -150,7 +151,7 @@ def _history(
     if not keys:
         return {}
     wanted = spark.createDataFrame(keys, "kind string, name string, topic string")
-    kept = spark.read.schema(HISTORY).parquet(str(folder))
+    kept = spark.read.schema(HISTORY).parquet(staging.uri(folder.resolve()))
     rows = kept.join(wanted, ["kind", "name", "topic"]).orderBy("at").collect()
     lines: dict[str, list[tuple[datetime, float]]] = {f"{name} {log}": [] for _, name, log in keys}
     for row in rows:

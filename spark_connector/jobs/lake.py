@@ -23,12 +23,13 @@ from magnetar.spark_connector.errors import OptionError
 from magnetar.spark_connector.jobs import command
 from magnetar.spark_connector.jobs.reports.progress import SILENT, StepProgress
 from magnetar.spark_connector.jobs.reports.report import BarChart, JobReport, ReportTable, Size
-from magnetar.spark_connector.jobs.session import LOCAL_CHECKPOINTS, TopicSelection
+from magnetar.spark_connector.jobs.session import TopicSelection
 from magnetar.spark_connector.jobs.tables import staging
 from magnetar.spark_connector.jobs.tables.delta_table import DeltaTableSink
 from magnetar.spark_connector.jobs.tables.lock import OWN
 from magnetar.spark_connector.jobs.tables.parquet_table import ParquetTable
 from magnetar.spark_connector.jobs.tables.staging import StagedFile
+from magnetar.spark_connector.session import ON_A_LOCAL_DISK
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -69,7 +70,8 @@ def run(spark: SparkSession, options: LakeOptions, progress: StepProgress = SILE
     spark.conf.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
     # else each task sorts its rows by partition first, which takes longer than writing them
     spark.conf.set("spark.sql.maxConcurrentOutputFileWriters", str(OPEN_FILES))
-    spark.conf.set("spark.sql.streaming.checkpointFileManagerClass", LOCAL_CHECKPOINTS)
+    for name, value in ON_A_LOCAL_DISK.items():
+        spark.conf.set(name, value)
     files: list[StagedFile] = []
     before = after = 0
     folder = options.table.resolve()

@@ -104,7 +104,7 @@ def _sink(options: ReplayOptions) -> dict[str, str]:
         "delivery": "exactly_once",
     }
     if not options.to_url:
-        chosen |= options.topics.tls_options
+        chosen |= options.topics.security_options
     if options.name:
         chosen |= {"sinkId": options.name, "batchId": "0"}
     return chosen | dict(options.sink)

@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Struct
 
 from magnetar.core.kernel.names import TopicName
-from magnetar.spark_connector import options, tls
+from magnetar.spark_connector import options, security
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -19,12 +19,8 @@ if TYPE_CHECKING:
     from magnetar.core.ledger.read.reading_plan import Place
     from magnetar.spark_connector.options import SourceOptions
     from magnetar.spark_connector.planning.planner import Plans
-    from magnetar.spark_connector.tls import TlsOptions
+    from magnetar.spark_connector.security import Security
 
-LOCAL_CHECKPOINTS: Final = (
-    "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
-)
-"""Takes 25 ms a batch on a local disk, the default 100 ms; both rename files over each other."""
 CONFIGURATION: Final = {
     "spark.python.unix.domain.socket.enabled": "true",
     "spark.sql.session.timeZone": "UTC",
@@ -58,15 +54,15 @@ class TopicSelection(Struct, frozen=True):
         return {"service.url": self.url, **named, **self.options, **more}
 
     @property
-    def tls_options(self) -> dict[str, str]:
+    def security_options(self) -> dict[str, str]:
         """Those of the options that say how the server is trusted."""
-        known = {*map(str.lower, tls.NAMES), *tls.ALIASES}
+        known = {*map(str.lower, security.NAMES), *security.ALIASES}
         return {name: value for name, value in self.options.items() if name.lower() in known}
 
     @property
-    def tls(self) -> TlsOptions:
+    def security(self) -> Security:
         """The same, parsed."""
-        return tls.parse(options.NAMES.given(self.tls_options), self.urls)
+        return security.parse(options.NAMES.given(self.security_options), self.urls)
 
     def parsed(self, **more: str) -> SourceOptions:
         return options.parse(self.reader_options(**more))

@@ -32,7 +32,9 @@ class Planner:
     def __init__(self, options: SourceOptions, pruning: Pruning = UNPRUNED) -> None:
         self.options = options
         self.pruning = pruning
-        self.service = ReadingService(options.service_urls, options.timeout_seconds, options.tls)
+        self.service = ReadingService(
+            options.service_urls, options.timeout_seconds, options.security
+        )
 
     def plans(self, known: Iterable[str] = (), *, lenient: bool = False) -> Plans:
         """Each topic, or partition, as it is now. One that was named and is not there is a mistake,
@@ -163,7 +165,7 @@ class Planner:
             options.timeout_seconds,
             options.service_urls,
             options.from_gateway,
-            options.tls,
+            options.security,
             options.values,
         )
 

@@ -18,9 +18,9 @@ from msgspec.structs import replace
 
 from magnetar.core.ledger.read.reading_plan import Place, PlannedLedger, ReadingPlan
 from magnetar.core.ledger.read.transaction_index import Aborted
+from magnetar.spark_connector.offsets import NO_INDEX
 
 ANY_OFFSET: Final = (1 << 63) - 1
-NO_INDEX: Final = -1
 PIECES_MAX: Final = 1_000
 """About so many ranges a task are made of larger ones."""
 

@@ -14,7 +14,9 @@ from magnetar.spark_connector.service import ReadingService
 
 
 class GatewayLedger:
-    """One ledger of a topic, by the ids that its entries have had before any compaction."""
+    """One ledger of a topic, by the ids that its entries have had before any compaction. Whoever
+    made the service closes it.
+    """
 
     def __init__(self, service: ReadingService, topic: str, ledger_id: int) -> None:
         self._service = service
@@ -43,7 +45,7 @@ class GatewayLedger:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._service.close()
+        """As of a ledger that is read from bookies; there is nothing to be closed."""
 
 
 def _run(entries: Sequence[tuple[int, bytes]]) -> Entries:

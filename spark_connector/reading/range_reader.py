@@ -26,8 +26,8 @@ from magnetar.spark_connector.reading.chunked_messages import ChunkedMessages
 from magnetar.spark_connector.reading.columns import AS_STORED, BatchBuilder
 from magnetar.spark_connector.reading.ledger_entries import LedgerEntries, Lose
 from magnetar.spark_connector.reading.stored_ledgers import LedgerDirectory
+from magnetar.spark_connector.security import NOTHING_SAID, Security
 from magnetar.spark_connector.service import LedgerFacts, ReadingService
-from magnetar.spark_connector.tls import NO_TLS, TlsOptions
 from magnetar.spark_connector.values.decoding import ValueType
 from magnetar.spark_connector.values.topic_schema import definitions, of_side
 from magnetar.spark_connector.worker import freeze_once
@@ -55,7 +55,7 @@ class Task(Struct, frozen=True):
     """Addresses of the server."""
     from_gateway: bool = False
     """Whether entries are read from the server."""
-    tls: TlsOptions = NO_TLS
+    security: Security = NOTHING_SAID
     """To the server."""
     values: ValueType = AS_STORED
 
@@ -63,7 +63,7 @@ class Task(Struct, frozen=True):
 def batches(task: Task) -> Iterator[pa.RecordBatch]:
     """The rows of a task."""
     freeze_once()
-    connect = partial(ReadingService, task.service_urls, task.timeout_seconds, task.tls)
+    connect = partial(ReadingService, task.service_urls, task.timeout_seconds, task.security)
     builder = BatchBuilder(task.columns, task.values, partial(_versions, task, connect))
     facts = LedgerFacts(task.ledgers, task.bookies, task.tickets)
     with LedgerDirectory(facts, connect, is_server=task.from_gateway) as directory:

@@ -16,16 +16,6 @@ ANY_ENTRY: Final = 1 << 62
 """The plan says what is confirmed: bookies need not be asked."""
 
 StoredLedger = ReadHandle | GatewayLedger
-Opener = Callable[[str, int], StoredLedger]
-"""Opens a ledger of a log."""
-
-
-def opener(facts: LedgerFacts, service: ReadingService | None) -> Opener:
-    """From bookies, as the facts say; with a service, from the server."""
-    if service is not None:
-        return lambda log, ledger_id: GatewayLedger(service, log, ledger_id)
-    source, options = PlannedLedgers(facts.ledgers, facts.bookies, facts.tickets), ReadOptions()
-    return lambda _log, ledger_id: open_ledger(ledger_id, source, options, last_confirmed=ANY_ENTRY)
 
 
 class LedgerDirectory:
@@ -56,7 +46,11 @@ class LedgerDirectory:
 
     def opened(self, log: str, ledger_id: int) -> StoredLedger:
         """`LedgerNotFound` if the plan does not have it."""
-        return opener(self._facts, self._service if self.is_server else None)(log, ledger_id)
+        if self.is_server:
+            return GatewayLedger(self._service, log, ledger_id)
+        facts = self._facts
+        source = PlannedLedgers(facts.ledgers, facts.bookies, facts.tickets)
+        return open_ledger(ledger_id, source, ReadOptions(), last_confirmed=ANY_ENTRY)
 
     def plan(self, log: str) -> ReadingPlan | None:
         """The log as it is now; None if it is gone."""

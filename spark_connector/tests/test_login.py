@@ -13,7 +13,7 @@ OF_PULSAR = "org.apache.pulsar.client.impl.auth.Authentication"
 
 
 def login(**given):
-    return options.parse(GIVEN | given).tls.login
+    return options.parse(GIVEN | given).security.login
 
 
 @pytest.mark.parametrize("plugin", ["token", f"{OF_PULSAR}Token"])

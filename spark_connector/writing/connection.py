@@ -21,7 +21,7 @@ from magnetar.core.kernel.errors import WireError
 from magnetar.core.security.conversation import PLAIN
 from magnetar.spark_connector.errors import RefusedError
 from magnetar.spark_connector.login import NOBODY, Login
-from magnetar.spark_connector.tls import check_trust
+from magnetar.spark_connector.security import check_trust
 from magnetar.wire.kafka.api_keys import ApiKey
 from magnetar.wire.kafka.codec import reader
 from magnetar.wire.kafka.codec.declare import Request, Response

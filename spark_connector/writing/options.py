@@ -14,10 +14,10 @@ from msgspec import Struct
 
 from magnetar.core.kernel.errors import InvalidName
 from magnetar.core.kernel.names import TopicName
-from magnetar.spark_connector import tls
+from magnetar.spark_connector import security
 from magnetar.spark_connector.errors import OptionError
 from magnetar.spark_connector.option_values import OptionNames, OptionValues
-from magnetar.spark_connector.tls import NO_TLS, TlsOptions
+from magnetar.spark_connector.security import NOTHING_SAID, Security
 
 COMPRESSIONS: Final = {"none": 0, "gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}
 """Kafka's codecs and their numbers (`CompressionType.java` of 4.3)."""
@@ -39,7 +39,7 @@ class SinkOptions(Struct, frozen=True):
 
     service_urls: tuple[str, ...]
     """HTTP addresses of the server, to be asked in turn."""
-    tls: TlsOptions = NO_TLS
+    security: Security = NOTHING_SAID
     topic: str = ""
     """Where rows go that have no topic of their own."""
     delivery: Delivery = Delivery.AT_LEAST_ONCE
@@ -61,9 +61,9 @@ class SinkOptions(Struct, frozen=True):
 NAMES: Final = OptionNames(
     (
         "service.url", "topic", "delivery", "sinkId", "batchId", "compression", "maxBatchBytes",
-        "maxBufferBytes", "sendTimeoutMs", "transactionTimeoutMs", *tls.NAMES,
+        "maxBufferBytes", "sendTimeoutMs", "transactionTimeoutMs", *security.NAMES,
     ),
-    {"serviceurl": "service.url", **tls.ALIASES},
+    {"serviceurl": "service.url", **security.ALIASES},
     ("spark.", "path", "checkpointlocation", "queryname"),
 )  # fmt: skip
 KNOWN: Final = NAMES.known
@@ -79,7 +79,7 @@ def parse(given: Mapping[str, str], *, stream: bool) -> SinkOptions:
     urls = values.urls()
     found = SinkOptions(
         service_urls=urls,
-        tls=tls.parse(values, urls),
+        security=security.parse(values, urls),
         topic=topic_of(values.text("topic")) if values.text("topic") else "",
         delivery=delivery,
         sink_id=values.text("sinkid"),

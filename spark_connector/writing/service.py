@@ -45,7 +45,7 @@ class WritingService:
     """See the module's docstring. Each question bears to be asked twice."""
 
     def __init__(self, options: SinkOptions) -> None:
-        self._server = AdminClient(options.service_urls, options.timeout_seconds, options.tls)
+        self._server = AdminClient(options.service_urls, options.timeout_seconds, options.security)
         self._timeout_ms = round(options.transaction_seconds * 1000)
 
     @property

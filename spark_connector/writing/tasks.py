@@ -100,8 +100,8 @@ class TaskAttempt:
         brokers = Brokers(
             self._service.address(),
             seconds,
-            options.tls.context() if secure else None,
-            options.tls.login,
+            options.security.context() if secure else None,
+            options.security.login,
         )
         self._open.callback(brokers.close)
         delivery = options.delivery

@@ -20,9 +20,9 @@ def test_named_topics() -> None:
 def test_trust_is_told_to_all_who_ask_the_server() -> None:
     given = {"columns": "key", "tlsAllowInsecureConnection": "true"}
     topics = TopicSelection("https://h:1", ("a",), options=given)
-    assert topics.tls_options == {"tlsAllowInsecureConnection": "true"}
-    assert topics.tls.insecure
-    assert topics.parsed().tls == topics.tls
+    assert topics.security_options == {"tlsAllowInsecureConnection": "true"}
+    assert topics.security.insecure
+    assert topics.parsed().security == topics.security
 
 
 def test_where_plans_end() -> None:

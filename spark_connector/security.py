@@ -1,5 +1,5 @@
-"""TLS to the server, for HTTP and on its Kafka port. Options have the names of Pulsar's clients.
-What else proves who this is, is in `login.py`.
+"""Whom a query trusts, and how it shows who it is, by HTTP and on the Kafka port: TLS here, tokens
+and passwords in `login.py`. Options have the names of Pulsar's clients.
 
 A certificate that is not trusted is no failure that may pass: it is told at once.
 """
@@ -31,7 +31,7 @@ SHOWN: Final = '"tlsCertificateFilePath" is the one to show'
 """For who is asked for a certificate."""
 
 
-class TlsOptions(Struct, frozen=True):
+class Security(Struct, frozen=True):
     """Whom to trust, and who we are. Files are read where they are needed: by workers, too."""
 
     trusted: str = ""
@@ -63,11 +63,11 @@ class TlsOptions(Struct, frozen=True):
         return made
 
 
-NO_TLS: Final = TlsOptions()
+NOTHING_SAID: Final = Security()
 """Nothing is said of it."""
 
 
-def parse(values: OptionValues, urls: Sequence[str]) -> TlsOptions:
+def parse(values: OptionValues, urls: Sequence[str]) -> Security:
     """What is said of TLS; `OptionError` says what is wrong with it."""
     schemes = {urlsplit(url).scheme for url in urls}
     given = [name for name in _OF_TLS if name.lower() in values]
@@ -77,7 +77,7 @@ def parse(values: OptionValues, urls: Sequence[str]) -> TlsOptions:
         raise OptionError(f'"{given[0]}" is for "service.url" with https://')
     if values.text("tlskeyfilepath") and not values.text("tlscertificatefilepath"):
         raise OptionError('"tlsKeyFilePath" needs "tlsCertificateFilePath"')
-    return TlsOptions(
+    return Security(
         trusted=values.text("tlstrustcertsfilepath"),
         insecure=values.flag("tlsallowinsecureconnection", default=False),
         checks_host=values.flag("tlshostnameverificationenable", default=True),

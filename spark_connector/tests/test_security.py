@@ -4,21 +4,21 @@ import ssl
 
 import pytest
 
-from magnetar.spark_connector import tls
+from magnetar.spark_connector import security
 from magnetar.spark_connector.errors import OptionError, RefusedError
 from magnetar.spark_connector.option_values import OptionNames
-from magnetar.spark_connector.tls import TlsOptions
+from magnetar.spark_connector.security import Security
 
 HTTPS = ("https://a:8443",)
 
 
-def parse(urls: tuple[str, ...] = HTTPS, **given: str) -> TlsOptions:
-    return tls.parse(OptionNames(tls.NAMES, tls.ALIASES, ()).given(given), urls)
+def parse(urls: tuple[str, ...] = HTTPS, **given: str) -> Security:
+    return security.parse(OptionNames(security.NAMES, security.ALIASES, ()).given(given), urls)
 
 
 def test_the_machines_cas_are_trusted_unless_it_is_said() -> None:
     found = parse()
-    assert found == TlsOptions() == parse(("http://a:8080",))
+    assert found == Security() == parse(("http://a:8080",))
     context = found.context()
     assert (context.verify_mode, context.check_hostname) == (ssl.CERT_REQUIRED, True)
 
@@ -30,7 +30,7 @@ def test_all_that_can_be_said() -> None:
         tlsCertificateFilePath="me.pem",
         tlsKeyFilePath="me.key",
     )
-    assert found == TlsOptions("ca.pem", False, False, "me.pem", "me.key")
+    assert found == Security("ca.pem", False, False, "me.pem", "me.key")
     context = parse(tlsAllowInsecureConnection="true").context()
     assert (context.verify_mode, context.check_hostname) == (ssl.CERT_NONE, False)
     context = parse(tlsHostnameVerificationEnable="false").context()
@@ -38,9 +38,9 @@ def test_all_that_can_be_said() -> None:
 
 
 def test_the_names_of_streamnatives_connector() -> None:
-    names = OptionNames(tls.NAMES, tls.ALIASES, ())
+    names = OptionNames(security.NAMES, security.ALIASES, ())
     given = names.given({"pulsar.client.tlsAllowInsecureConnection": "true"})
-    assert tls.parse(given, HTTPS).insecure
+    assert security.parse(given, HTTPS).insecure
 
 
 @pytest.mark.parametrize(
@@ -63,20 +63,20 @@ def test_files_that_cannot_be_read_are_named(tmp_path) -> None:
     empty.touch()
     for path in (missing, empty):
         with pytest.raises(OptionError, match=f'"tlsTrustCertsFilePath": {path}'):
-            TlsOptions(str(path)).context()
+            Security(str(path)).context()
         with pytest.raises(OptionError, match=f'"tlsCertificateFilePath": {path}'):
-            TlsOptions(certificate=str(path)).context()
+            Security(certificate=str(path)).context()
 
 
 def test_what_is_not_trusted_is_told_at_once() -> None:
     untrusted = ssl.SSLCertVerificationError()
     untrusted.verify_message = "unable to get local issuer certificate"
     with pytest.raises(RefusedError, match=r"a:1: its certificate is not trusted: unable to get"):
-        tls.check_trust(untrusted, "a:1")
+        security.check_trust(untrusted, "a:1")
     with pytest.raises(RefusedError, match="a:1: no TLS with it"):
-        tls.check_trust(ssl.SSLError(1, "wrong version number"), "a:1")
+        security.check_trust(ssl.SSLError(1, "wrong version number"), "a:1")
     asked = ssl.SSLError(1, "[SSL: TLSV13_ALERT_CERTIFICATE_REQUIRED] certificate required")
     with pytest.raises(RefusedError, match='"tlsCertificateFilePath" is the one to show'):
-        tls.check_trust(asked, "a:1")
+        security.check_trust(asked, "a:1")
     for passing in (ssl.SSLEOFError(), ConnectionResetError(), TimeoutError(), ValueError()):
-        tls.check_trust(passing, "a:1")
+        security.check_trust(passing, "a:1")
