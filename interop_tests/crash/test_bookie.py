@@ -21,6 +21,7 @@ from pathlib import Path
 import pytest
 
 from interop_tests import disks
+from interop_tests.waiting import until
 from magnetar.bookie.format import digests
 from magnetar.bookie.format.entries import DigestHeader
 from magnetar.bookie.proto.storage_pb2 import LedgerMetadata
@@ -51,10 +52,7 @@ class Process:
             env={**os.environ, **environment}, stderr=subprocess.PIPE,
         )  # fmt: skip
         self.socket: socket.socket | None = None
-        deadline = time.monotonic() + 60
-        while not ready.exists() and self.process.poll() is None:
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
+        until(lambda: ready.exists() or self.process.poll() is not None)
         if self.process.poll() is None:
             host, port = json.loads(ready.read_text())["bookie"].split(":")
             self.socket = socket.create_connection((host, int(port)), timeout=20)

@@ -15,10 +15,10 @@ from typing import Any
 import httpx
 import pytest
 
+from interop_tests.waiting import until
 from magnetar.child import FREE_PORTS
 
 FILES = 64
-START_SECONDS = 30
 LATER_SECONDS = 20
 
 
@@ -35,9 +35,7 @@ def frugal(folder: Path, files: int) -> Iterator[tuple[subprocess.Popen[bytes], 
             preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (files, files)),
         )
     try:
-        deadline = time.monotonic() + START_SECONDS
-        while not ready.exists() and process.poll() is None and time.monotonic() < deadline:
-            time.sleep(0.01)
+        until(lambda: ready.exists() or process.poll() is not None)
         assert ready.exists(), (folder / "log").read_text()
         yield process, json.loads(ready.read_text())
     finally:

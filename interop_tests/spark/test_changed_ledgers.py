@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import time
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import pytest
@@ -18,6 +19,7 @@ from confluent_kafka.admin import (
 )
 from msgspec.structs import replace
 
+from interop_tests.waiting import until
 from magnetar import Standalone, standalone
 from magnetar.bookie.format import ledger_metadata
 from magnetar.core.kernel.errors import EntryNotFound
@@ -25,7 +27,7 @@ from magnetar.spark_connector import options
 from magnetar.spark_connector.errors import DataLossError
 from magnetar.spark_connector.planning import planner
 from magnetar.spark_connector.reading.range_reader import Task, batches
-from magnetar.spark_connector.reading.stored_ledgers import opener
+from magnetar.spark_connector.reading.stored_ledgers import LedgerDirectory
 from magnetar.spark_connector.service import LedgerFacts, ReadingService
 
 QUICK = {"segment.ms": "50", "min.cleanable.dirty.ratio": "0.01"}
@@ -89,21 +91,27 @@ class Log:
         """
         ledgers = {one.ledger_id: task for task in tasks for one in task.ranges}
         del ledgers[max(ledgers)]
-        while any(one.id in ledgers and not one.kept for one in self.plan().ledgers):
-            time.sleep(0.02)
+        until(
+            lambda: all(one.kept or one.id not in ledgers for one in self.plan().ledgers),
+            "the ledgers are not compacted",
+        )
         for ledger_id, task in ledgers.items():
             if not task.from_gateway:
-                open_stored = opener(LedgerFacts(task.ledgers, task.bookies), None)
-                with open_stored("", ledger_id) as ledger:
-                    while _is_there(ledger):
-                        time.sleep(0.02)
+                facts = LedgerFacts(task.ledgers, task.bookies)
+                directory = LedgerDirectory(facts, unasked, is_server=False)
+                with directory, directory.opened(self.topic, ledger_id) as ledger:
+                    until(partial(_is_gone, ledger), f"ledger {ledger_id} is still there")
 
 
-def _is_there(ledger: Any) -> bool:
+def unasked() -> ReadingService:
+    raise AssertionError("bookies are asked, not the server")
+
+
+def _is_gone(ledger: Any) -> bool:
     try:
-        return bool(list(ledger.read(0, 0)))
+        return not list(ledger.read(0, 0))
     except EntryNotFound:
-        return False
+        return True
 
 
 @pytest.fixture

@@ -17,9 +17,17 @@ MESSAGES = 20
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[Any]:
+def only_server() -> Iterator[Any]:
     with magnetar.standalone() as started:
         yield started
+
+
+@pytest.fixture
+def server(only_server) -> Any:
+    """The same for all; a test before this one may have failed while it was down."""
+    if not only_server.running:
+        only_server.start()
+    return only_server
 
 
 @pytest.fixture(params=["killed", "stopped"])
