@@ -19,7 +19,7 @@ import msgspec
 from msgspec import Struct
 
 from magnetar.spark_connector.errors import NotOursError, OptionError, RefusedError, ServiceError
-from magnetar.spark_connector.security import NOTHING_SAID, SHOWN, Security, check_trust
+from magnetar.spark_connector.security import NOTHING_SAID, SHOWN, QuerySecurity, check_trust
 
 PAUSE_SECONDS: Final = 0.2
 ATTEMPT_SECONDS: Final = 10.0
@@ -57,7 +57,7 @@ class AdminClient:
     """See the module's docstring."""
 
     def __init__(
-        self, urls: Sequence[str], timeout_seconds: float, security: Security = NOTHING_SAID
+        self, urls: Sequence[str], timeout_seconds: float, security: QuerySecurity = NOTHING_SAID
     ) -> None:
         self._connections: dict[str, HTTPConnection] = {}
         """To each address at most one, which is open while nothing is asked."""

@@ -18,7 +18,7 @@ from magnetar.spark_connector.offsets import EARLIEST, LATEST, BoundOption, Time
 from magnetar.spark_connector.offsets import parse as parse_bound
 from magnetar.spark_connector.option_values import OptionNames, OptionValues, listed
 from magnetar.spark_connector.reading.columns import COLUMNS
-from magnetar.spark_connector.security import NOTHING_SAID, Security
+from magnetar.spark_connector.security import NOTHING_SAID, QuerySecurity
 from magnetar.spark_connector.values import options as value_options
 from magnetar.spark_connector.values.decoding import ValueType
 from magnetar.spark_connector.values.options import AUTO, ValueOptions
@@ -74,7 +74,7 @@ class SourceOptions(Struct, frozen=True):
     """How far publish times may be from when messages were stored; -1 if they may be any."""
     subscription: str = ""
     """A cursor on the server that follows a stream, if any."""
-    security: Security = NOTHING_SAID
+    security: QuerySecurity = NOTHING_SAID
     values: ValueType = ValueType()
     """What the column `value` is; its type is known when Spark gives the schema."""
 
@@ -149,7 +149,7 @@ class TopicAddress(NamedTuple):
     topic: str
     service_urls: tuple[str, ...]
     timeout_seconds: float
-    security: Security
+    security: QuerySecurity
 
 
 class TableOptions(NamedTuple):

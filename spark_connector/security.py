@@ -31,7 +31,7 @@ SHOWN: Final = '"tlsCertificateFilePath" is the one to show'
 """For who is asked for a certificate."""
 
 
-class Security(Struct, frozen=True):
+class QuerySecurity(Struct, frozen=True):
     """Whom to trust, and who we are. Files are read where they are needed: by workers, too."""
 
     trusted: str = ""
@@ -63,11 +63,11 @@ class Security(Struct, frozen=True):
         return made
 
 
-NOTHING_SAID: Final = Security()
+NOTHING_SAID: Final = QuerySecurity()
 """Nothing is said of it."""
 
 
-def parse(values: OptionValues, urls: Sequence[str]) -> Security:
+def parse(values: OptionValues, urls: Sequence[str]) -> QuerySecurity:
     """What is said of TLS; `OptionError` says what is wrong with it."""
     schemes = {urlsplit(url).scheme for url in urls}
     given = [name for name in _OF_TLS if name.lower() in values]
@@ -77,7 +77,7 @@ def parse(values: OptionValues, urls: Sequence[str]) -> Security:
         raise OptionError(f'"{given[0]}" is for "service.url" with https://')
     if values.text("tlskeyfilepath") and not values.text("tlscertificatefilepath"):
         raise OptionError('"tlsKeyFilePath" needs "tlsCertificateFilePath"')
-    return Security(
+    return QuerySecurity(
         trusted=values.text("tlstrustcertsfilepath"),
         insecure=values.flag("tlsallowinsecureconnection", default=False),
         checks_host=values.flag("tlshostnameverificationenable", default=True),

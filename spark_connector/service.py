@@ -22,7 +22,7 @@ from magnetar.core.ledger.log.remaining_entries import parse_location
 from magnetar.core.ledger.read.reading_plan import EntryPlace, Place, PlanRow, ReadingPlan
 from magnetar.spark_connector.admin_client import AdminClient, not_ours
 from magnetar.spark_connector.errors import RefusedError, ServiceError
-from magnetar.spark_connector.security import NOTHING_SAID, Security
+from magnetar.spark_connector.security import NOTHING_SAID, QuerySecurity
 from magnetar.spark_connector.values.topic_schema import SchemaVersion
 
 log = logging.getLogger(__name__)
@@ -126,7 +126,7 @@ class ReadingService:
     """See the module's docstring."""
 
     def __init__(
-        self, urls: Sequence[str], timeout_seconds: float, security: Security = NOTHING_SAID
+        self, urls: Sequence[str], timeout_seconds: float, security: QuerySecurity = NOTHING_SAID
     ) -> None:
         self._server = AdminClient(urls, timeout_seconds, security)
         self._partitioned: set[str] = set()

@@ -20,7 +20,7 @@ from magnetar.spark_connector.errors import RefusedError, ServiceError
 from magnetar.spark_connector.planning import planner
 from magnetar.spark_connector.progress import CursorListener
 from magnetar.spark_connector.reading.range_reader import batches
-from magnetar.spark_connector.security import Security
+from magnetar.spark_connector.security import QuerySecurity
 from magnetar.spark_connector.stream import MicroBatches
 from magnetar.spark_connector.writing import options as sink
 from magnetar.spark_connector.writing.commits import commit
@@ -128,7 +128,7 @@ def test_we_show_none_where_one_is_asked_for(asking, authority, topic) -> None:
     with pytest.raises(RefusedError, match=why):
         received(options)
     host, _, port = asking.bootstrap_servers_tls.rpartition(":")
-    context = Security(authority.certificate).context()
+    context = QuerySecurity(authority.certificate).context()
     with pytest.raises(RefusedError, match="certificate required"):
         BrokerConnection((host, int(port)), 10, context).ask(MetadataRequest(topics=[]))
 
@@ -141,7 +141,7 @@ def test_one_that_hangs_up_may_ask_for_a_certificate(authority, reset) -> None:
         hangs_up = threading.Thread(target=_hangs_up, args=(listening, reset))
         hangs_up.start()
         url = "https://{}:{}".format(*listening.getsockname())
-        client = AdminClient([url], 10, Security(authority.certificate))
+        client = AdminClient([url], 10, QuerySecurity(authority.certificate))
         try:
             with pytest.raises(ServiceError, match='"tlsCertificateFilePath" is the one to show'):
                 client.reply("GET", "/", None)
@@ -167,7 +167,7 @@ def test_a_broker_that_is_not_trusted(secure, stranger) -> None:
     """The Kafka port, whose connection is another one."""
     host, _, port = secure.bootstrap_servers_tls.rpartition(":")
     with pytest.raises(RefusedError, match=f"{host}:{port}: its certificate is not trusted"):
-        BrokerConnection((host, int(port)), 10, Security(stranger.certificate).context())
+        BrokerConnection((host, int(port)), 10, QuerySecurity(stranger.certificate).context())
 
 
 def test_a_broker_that_speaks_no_tls(secure) -> None:

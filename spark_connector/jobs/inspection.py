@@ -21,7 +21,7 @@ from magnetar.core.ledger.read.transaction_index import Aborted, TransactionInde
 from magnetar.spark_connector.errors import RefusedError, ServiceError
 from magnetar.spark_connector.planning.planner import Planner
 from magnetar.spark_connector.reading.stored_ledgers import LedgerDirectory
-from magnetar.spark_connector.security import NOTHING_SAID, Security
+from magnetar.spark_connector.security import NOTHING_SAID, QuerySecurity
 from magnetar.spark_connector.service import LedgerFacts, ReadingService
 
 MESSAGES: Final = "messages"
@@ -85,7 +85,7 @@ class LedgerInspection:
         aborted: dict[str, list[Aborted]],
         service_urls: tuple[str, ...] = (),
         timeout_seconds: float = 30.0,
-        security: Security = NOTHING_SAID,
+        security: QuerySecurity = NOTHING_SAID,
     ) -> None:
         """With addresses of the server, entries are read from it."""
         self._facts = facts

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from magnetar.core.ledger.read.reading_plan import Place
     from magnetar.spark_connector.options import SourceOptions
     from magnetar.spark_connector.planning.planner import Plans
-    from magnetar.spark_connector.security import Security
+    from magnetar.spark_connector.security import QuerySecurity
 
 CONFIGURATION: Final = {
     "spark.python.unix.domain.socket.enabled": "true",
@@ -60,7 +60,7 @@ class TopicSelection(Struct, frozen=True):
         return {name: value for name, value in self.options.items() if name.lower() in known}
 
     @property
-    def security(self) -> Security:
+    def security(self) -> QuerySecurity:
         """The same, parsed."""
         return security.parse(options.NAMES.given(self.security_options), self.urls)
 

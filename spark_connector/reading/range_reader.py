@@ -26,7 +26,7 @@ from magnetar.spark_connector.reading.chunked_messages import ChunkedMessages
 from magnetar.spark_connector.reading.columns import AS_STORED, BatchBuilder
 from magnetar.spark_connector.reading.ledger_entries import LedgerEntries, Lose
 from magnetar.spark_connector.reading.stored_ledgers import LedgerDirectory
-from magnetar.spark_connector.security import NOTHING_SAID, Security
+from magnetar.spark_connector.security import NOTHING_SAID, QuerySecurity
 from magnetar.spark_connector.service import LedgerFacts, ReadingService
 from magnetar.spark_connector.values.decoding import ValueType
 from magnetar.spark_connector.values.topic_schema import definitions, of_side
@@ -55,7 +55,7 @@ class Task(Struct, frozen=True):
     """Addresses of the server."""
     from_gateway: bool = False
     """Whether entries are read from the server."""
-    security: Security = NOTHING_SAID
+    security: QuerySecurity = NOTHING_SAID
     """To the server."""
     values: ValueType = AS_STORED
 

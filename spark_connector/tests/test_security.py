@@ -7,18 +7,18 @@ import pytest
 from magnetar.spark_connector import security
 from magnetar.spark_connector.errors import OptionError, RefusedError
 from magnetar.spark_connector.option_values import OptionNames
-from magnetar.spark_connector.security import Security
+from magnetar.spark_connector.security import QuerySecurity
 
 HTTPS = ("https://a:8443",)
 
 
-def parse(urls: tuple[str, ...] = HTTPS, **given: str) -> Security:
+def parse(urls: tuple[str, ...] = HTTPS, **given: str) -> QuerySecurity:
     return security.parse(OptionNames(security.NAMES, security.ALIASES, ()).given(given), urls)
 
 
 def test_the_machines_cas_are_trusted_unless_it_is_said() -> None:
     found = parse()
-    assert found == Security() == parse(("http://a:8080",))
+    assert found == QuerySecurity() == parse(("http://a:8080",))
     context = found.context()
     assert (context.verify_mode, context.check_hostname) == (ssl.CERT_REQUIRED, True)
 
@@ -30,7 +30,7 @@ def test_all_that_can_be_said() -> None:
         tlsCertificateFilePath="me.pem",
         tlsKeyFilePath="me.key",
     )
-    assert found == Security("ca.pem", False, False, "me.pem", "me.key")
+    assert found == QuerySecurity("ca.pem", False, False, "me.pem", "me.key")
     context = parse(tlsAllowInsecureConnection="true").context()
     assert (context.verify_mode, context.check_hostname) == (ssl.CERT_NONE, False)
     context = parse(tlsHostnameVerificationEnable="false").context()
@@ -63,9 +63,9 @@ def test_files_that_cannot_be_read_are_named(tmp_path) -> None:
     empty.touch()
     for path in (missing, empty):
         with pytest.raises(OptionError, match=f'"tlsTrustCertsFilePath": {path}'):
-            Security(str(path)).context()
+            QuerySecurity(str(path)).context()
         with pytest.raises(OptionError, match=f'"tlsCertificateFilePath": {path}'):
-            Security(certificate=str(path)).context()
+            QuerySecurity(certificate=str(path)).context()
 
 
 def test_what_is_not_trusted_is_told_at_once() -> None:

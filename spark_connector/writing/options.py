@@ -17,7 +17,7 @@ from magnetar.core.kernel.names import TopicName
 from magnetar.spark_connector import security
 from magnetar.spark_connector.errors import OptionError
 from magnetar.spark_connector.option_values import OptionNames, OptionValues
-from magnetar.spark_connector.security import NOTHING_SAID, Security
+from magnetar.spark_connector.security import NOTHING_SAID, QuerySecurity
 
 COMPRESSIONS: Final = {"none": 0, "gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}
 """Kafka's codecs and their numbers (`CompressionType.java` of 4.3)."""
@@ -39,7 +39,7 @@ class SinkOptions(Struct, frozen=True):
 
     service_urls: tuple[str, ...]
     """HTTP addresses of the server, to be asked in turn."""
-    security: Security = NOTHING_SAID
+    security: QuerySecurity = NOTHING_SAID
     topic: str = ""
     """Where rows go that have no topic of their own."""
     delivery: Delivery = Delivery.AT_LEAST_ONCE
