@@ -10,7 +10,6 @@ from collections.abc import AsyncIterator, Mapping
 from typing import Any, Final
 
 import msgspec
-from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from magnetar.core.broker import administration
@@ -229,11 +228,9 @@ async def clear_properties(request: AdminRequest) -> None:
     await change(request, properties={})
 
 
-async def get_property(request: AdminRequest) -> Response:
+async def get_property(request: AdminRequest) -> Response | None:
     found = (await _policies(request)).properties.get(request.part("key"))
-    if found is None:
-        raise HTTPException(404, f"there is no property {request.part('key')}")
-    return plain_text(found)
+    return None if found is None else plain_text(found)
 
 
 async def set_property(request: AdminRequest) -> None:
