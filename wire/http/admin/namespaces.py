@@ -24,7 +24,7 @@ from magnetar.wire.http.admin.access import known_actions
 from magnetar.wire.http.admin.policies.namespaces import change, parsed_policies, shown
 from magnetar.wire.http.admin.topic_lookup import check_one_owner
 from magnetar.wire.http.endpoints.lookup import check_bundle
-from magnetar.wire.http.request import AdminRequest
+from magnetar.wire.http.request import AdminRequest, distinct
 from magnetar.wire.http.rights import Needs
 from magnetar.wire.http.routes import Table, exclusive, not_here, plain_text
 
@@ -191,7 +191,7 @@ async def subscription_permissions(request: AdminRequest) -> dict[str, list[str]
 
 async def grant_subscription(request: AdminRequest) -> None:
     auth = await _auth(request)
-    auth.subscription_auth[request.subscription] = await request.value(list[str]) or []
+    auth.subscription_auth[request.subscription] = distinct(await request.value(list[str]) or ())
     await change(request, auth_policies=auth)
 
 

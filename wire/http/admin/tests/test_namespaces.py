@@ -139,7 +139,7 @@ async def test_permissions_are_kept(visitor: Visitor) -> None:
     assert "'fly'" in await visitor.fails(400, "POST", f"{HERE}/permissions/me", ["fly"])
     await visitor.does("DELETE", f"{HERE}/permissions/me")
     assert await visitor.get(f"{HERE}/permissions") == {"you": ["consume"]}
-    await visitor.does("POST", f"{HERE}/permissions/subscription/s", ["me", "you"])
+    await visitor.does("POST", f"{HERE}/permissions/subscription/s", ["me", "you", "me"])
     await visitor.does("DELETE", f"{HERE}/permissions/s/me")
     assert await visitor.get(f"{HERE}/permissions/subscription") == {"s": ["you"]}
     assert await visitor.get("/admin/v2/namespaces/public/default/permissions") == {}
