@@ -275,7 +275,10 @@ class SchemaRegistry:
                         "Schema not found and schema auto updating is disabled."
                     )
                 if known.versions.count >= VERSIONS_MAX:
-                    raise IncompatibleSchema(f"the topic has {VERSIONS_MAX} versions already")
+                    raise IncompatibleSchema(
+                        f"the topic has {VERSIONS_MAX} versions already, with those that were "
+                        "deleted and not deleted for good (force, permanent)"
+                    )
                 await self.check_new(known.versions.versions, schema, strategy, follows)
                 if await self._append(path, known, identity, stored):
                     return known.versions.next_version
