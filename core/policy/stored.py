@@ -29,7 +29,7 @@ STORED: Final = (
         loose=False, read=lambda value: value or None, default=OWN_CLUSTER, absent=[],
     ),
     stored("allowed_clusters", CLUSTERS, list[str],
-           namespace=Scope("allowed_clusters", "allowedClusters")),
+           namespace=Scope("allowed_clusters", "allowedClusters", unset=[])),
     stored("anti_affinity", CLUSTERS, str,
            namespace=Scope("antiAffinityGroup", "antiAffinity"), plain=True),
     stored(

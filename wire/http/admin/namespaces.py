@@ -171,7 +171,7 @@ async def permissions(request: AdminRequest) -> dict[str, list[str]]:
 
 
 async def grant(request: AdminRequest) -> None:
-    actions = await request.value(list[str]) or []
+    actions = await _sent_names(request, "Actions")
     auth = await _auth(request)
     auth.namespace_auth[request.part("role")] = known_actions(actions)
     await change(request, auth_policies=auth)
@@ -191,7 +191,7 @@ async def subscription_permissions(request: AdminRequest) -> dict[str, list[str]
 
 async def grant_subscription(request: AdminRequest) -> None:
     auth = await _auth(request)
-    auth.subscription_auth[request.subscription] = distinct(await request.value(list[str]) or ())
+    auth.subscription_auth[request.subscription] = await _sent_names(request, "Roles")
     await change(request, auth_policies=auth)
 
 
@@ -202,6 +202,14 @@ async def revoke_subscription(request: AdminRequest) -> None:
         one for one in roles if one != request.part("role")
     ]
     await change(request, auth_policies=auth)
+
+
+async def _sent_names(request: AdminRequest, what: str) -> list[str]:
+    """The list in the body, which must be there: a forgotten one would take everything away."""
+    sent = await request.value(list[str])
+    if sent is None:
+        raise Invalid(f"{what} should not be null")
+    return distinct(sent)
 
 
 async def _auth(request: AdminRequest) -> AuthPolicies:

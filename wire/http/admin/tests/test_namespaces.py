@@ -137,6 +137,9 @@ async def test_permissions_are_kept(visitor: Visitor) -> None:
         "you": ["consume"],
     }
     assert "'fly'" in await visitor.fails(400, "POST", f"{HERE}/permissions/me", ["fly"])
+    for nothing in (b"", b"null"):
+        await visitor.fails(400, "POST", f"{HERE}/permissions/you", nothing)
+        await visitor.fails(400, "POST", f"{HERE}/permissions/subscription/s", nothing)
     await visitor.does("DELETE", f"{HERE}/permissions/me")
     assert await visitor.get(f"{HERE}/permissions") == {"you": ["consume"]}
     await visitor.does("POST", f"{HERE}/permissions/subscription/s", ["me", "you", "me"])
