@@ -233,6 +233,8 @@ class Catalog:
             raise NotAllowed("Clusters can not be empty")
         if not set(tenant.allowed_clusters) <= set(await self.clusters()):
             raise NotAllowed("Clusters do not exist")
+        if any(role != role.strip() for role in tenant.admin_roles):
+            raise NotAllowed("AdminRoles contains whitespace in the beginning or end.")
         path = f"{TENANTS}/{name}"
         if not create:
             await self.get_tenant(name)

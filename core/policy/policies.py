@@ -147,7 +147,7 @@ class Effective(Struct, frozen=True, kw_only=True):
     )] = 0
     max_topics_per_namespace: Annotated[int, Policy(
         "Limits the topics of a namespace.",
-        None, Scope("max_topics_per_namespace", "maxTopicsPerNamespace"),
+        None, Scope("max_topics_per_namespace", "maxTopicsPerNamespace", unset=0),
         ("max_topics_per_namespace",),
     )] = 0
     max_unacked_per_consumer: Annotated[int, Policy(

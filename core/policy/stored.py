@@ -7,7 +7,7 @@ from typing import Any, Final
 from magnetar.core.kernel.throttle import RateLimit
 from magnetar.core.policy.declaration import Policy, Scope
 from magnetar.core.policy.rates import DispatchRate, show_dispatch_rate
-from magnetar.core.policy.values import Persistence, SchemaAutoUpdate
+from magnetar.core.policy.values import OffloadPolicies, Persistence, SchemaAutoUpdate
 
 LEDGERS: Final = "ledgers stay on this server's disk"
 CLUSTERS: Final = "there is one cluster and one broker; other clusters are refused"
@@ -26,10 +26,10 @@ STORED: Final = (
         "replication", CLUSTERS, list[str],
         topic=Scope("replication"),
         namespace=Scope("replication_clusters", "replication", initial=[]),
-        loose=False, read=lambda value: value or None, default=OWN_CLUSTER,
+        loose=False, read=lambda value: value or None, default=OWN_CLUSTER, absent=[],
     ),
     stored("allowed_clusters", CLUSTERS, list[str],
-           namespace=Scope("allowed_clusters", "allowedClusters")),
+           namespace=Scope("allowed_clusters", "allowedClusters", unset=[])),
     stored("anti_affinity", CLUSTERS, str,
            namespace=Scope("antiAffinityGroup", "antiAffinity"), plain=True),
     stored(
@@ -48,7 +48,7 @@ STORED: Final = (
            effect="Decides `schemaCompatibilityStrategy` for a namespace that has none.",
            namespace=Scope("schema_auto_update_compatibility_strategy",
                            "schemaAutoUpdateCompatibilityStrategy", unset="Full")),
-    stored("offload_policies", LEDGERS, dict[str, Any],
+    stored("offload_policies", LEDGERS, dict[str, Any], shape=OffloadPolicies,
            topic=Scope("offloadPolicies"), namespace=Scope("offload_policies", "offloadPolicies")),
     stored("offload_threshold", LEDGERS, int, wide=True, signed=True,
            namespace=Scope("offload_threshold", "offloadThreshold", unset=-1)),

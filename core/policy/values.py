@@ -14,6 +14,7 @@ SUBSCRIPTION_TYPES: Final = ("Exclusive", "Shared", "Failover", "Key_Shared")
 
 QuotaPolicy = Literal["producer_request_hold", "producer_exception", "consumer_backlog_eviction"]
 QuotaType = Literal["destination_storage", "message_age"]
+OffloadedReads = Literal["bookkeeper-first", "tiered-storage-first"]
 
 
 class SchemaStrategy(StrEnum):
@@ -193,6 +194,46 @@ class Bundles(Struct, frozen=True, rename="camel"):
 
     boundaries: list[str] = field(default_factory=lambda: ["0x00000000", "0xffffffff"])
     num_bundles: int = 1
+
+
+Scalar = str | int | float | bool | None
+"""What Java's tools read as a text."""
+
+
+class OffloadPolicies(Struct, frozen=True, rename="camel"):
+    """Where and when ledgers are offloaded, for tools that must be able to read it."""
+
+    managed_ledger_offload_driver: Scalar = None
+    managed_ledger_offload_bucket: Scalar = None
+    managed_ledger_offload_region: Scalar = None
+    managed_ledger_offload_service_endpoint: Scalar = None
+    managed_ledger_offload_threshold_in_bytes: int | None = None
+    managed_ledger_offload_threshold_in_seconds: int | None = None
+    managed_ledger_offload_deletion_lag_in_millis: int | None = None
+    managed_ledger_offload_max_threads: int | None = None
+    managed_ledger_offload_read_threads: int | None = None
+    managed_ledger_offload_prefetch_rounds: int | None = None
+    managed_ledger_offload_max_block_size_in_bytes: int | None = None
+    managed_ledger_offload_read_buffer_size_in_bytes: int | None = None
+    managed_ledger_offloaded_read_priority: OffloadedReads | None = None
+    managed_ledger_extra_configurations: dict[str, Scalar] | None = None
+    s3_managed_ledger_offload_max_block_size_in_bytes: int | None = None
+    s3_managed_ledger_offload_read_buffer_size_in_bytes: int | None = None
+    s3_managed_ledger_offload_bucket: Scalar = None
+    s3_managed_ledger_offload_region: Scalar = None
+    s3_managed_ledger_offload_service_endpoint: Scalar = None
+    s3_managed_ledger_offload_credential_id: Scalar = None
+    s3_managed_ledger_offload_credential_secret: Scalar = None
+    s3_managed_ledger_offload_role: Scalar = None
+    s3_managed_ledger_offload_role_session_name: Scalar = None
+    gcs_managed_ledger_offload_max_block_size_in_bytes: int | None = None
+    gcs_managed_ledger_offload_read_buffer_size_in_bytes: int | None = None
+    gcs_managed_ledger_offload_bucket: Scalar = None
+    gcs_managed_ledger_offload_region: Scalar = None
+    gcs_managed_ledger_offload_service_account_key_file: Scalar = None
+    file_system_profile_path: Scalar = None
+    file_system_uri: Scalar = field(name="fileSystemURI", default=None)
+    offloaders_directory: Scalar = None
 
 
 class Persistence(Struct, frozen=True, rename="camel"):

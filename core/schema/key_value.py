@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import msgspec
 
-from magnetar.core.kernel.errors import IncompatibleSchema, Invalid
+from magnetar.core.kernel.errors import IncompatibleSchema
 from magnetar.core.schema.schema import DEFINED_IN_AVRO, NO_PROPERTIES, SchemaKind, TopicSchema
 
 LENGTH: Final = Layout(">i")
@@ -92,13 +92,13 @@ def _shown(half: TopicSchema) -> Any:
 
 
 def from_json(text: str) -> bytes:
-    """The definition that tools have written."""
+    """The definition that tools have written; raises `IncompatibleSchema` for what is none."""
     try:
         found = msgspec.json.decode(text, type=dict[str, Any])
     except (msgspec.DecodeError, RecursionError, UnicodeError) as error:
-        raise Invalid(f"the schema of a pair is no JSON: {error}") from error
+        raise IncompatibleSchema(f"the schema of a pair is no JSON: {error}") from error
     if not set(HALVES) <= set(found):
-        raise Invalid('the schema of a pair has a "key" and a "value"')
+        raise IncompatibleSchema('the schema of a pair has a "key" and a "value"')
     return joined(*(_written(found[which]) for which in HALVES))
 
 

@@ -43,6 +43,7 @@ from magnetar.core.kernel.names import NamespaceName
 from magnetar.core.policy.values import SchemaStrategy
 from magnetar.core.ports.metadata_store import ABSENT, MetadataStore
 from magnetar.core.schema import records, references, verdicts
+from magnetar.core.schema.guids import SchemaGuids
 from magnetar.core.schema.limited_cache import LimitedCache
 from magnetar.core.schema.lists import (
     ATTEMPTS_MAX,
@@ -86,6 +87,7 @@ class SchemaRegistry:
         self._size_max = size_max
         self._lists = SchemaLists(metadata)
         self._referrers = Referrers(self._lists, self.by_id, clock)
+        self.guids = SchemaGuids(metadata)
         self._schemas: LimitedCache[int, StoredSchema] = LimitedCache(SCHEMAS_BYTES_MAX)
         self._identities: LimitedCache[tuple[SchemaKind, bytes], str] = LimitedCache(
             IDENTITIES_BYTES_MAX
@@ -275,7 +277,10 @@ class SchemaRegistry:
                         "Schema not found and schema auto updating is disabled."
                     )
                 if known.versions.count >= VERSIONS_MAX:
-                    raise IncompatibleSchema(f"the topic has {VERSIONS_MAX} versions already")
+                    raise IncompatibleSchema(
+                        f"the topic has {VERSIONS_MAX} versions already, with those that were "
+                        "deleted and not deleted for good (force, permanent)"
+                    )
                 await self.check_new(known.versions.versions, schema, strategy, follows)
                 if await self._append(path, known, identity, stored):
                     return known.versions.next_version

@@ -70,6 +70,7 @@ class Peer:
     "request_line",
     [
         b"GET /ws/ HTTP/1.1\r\n\r\n",
+        (HEAD % "").replace("/ws/v2/", "/ws/v2").encode(),
         b"GET /ws/v2/producer/x HTTP/1.1\r\nHost: x\r\n\r\n",
         b"GET /ws/" + b"x" * 20_000 + b" HTTP/1.1\r\n\r\n",
         b"GET /ws/\xff\xfe\r\n\r\n",
@@ -125,7 +126,7 @@ def test_messages_that_are_none_are_refused_one_by_one(magnetar_module: Any, top
     deep = b"[" * 100_000
     wrong = [
         frame(FIN | TEXT, deep),
-        document(payload="YQ==", properties={"a": 1}),
+        document(payload="YQ==", properties={"a": [1]}),
         document(payload="YQ==", deliverAt=1 << 100, eventTime="9999-99-99"),
         document(payload="*"),
         document(payload="YQ==", key="k" * 1_000_000, replicationClusters=["\x00"] * 1_000),

@@ -7,6 +7,7 @@ in a subscription's name is not a separator.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 from urllib.parse import unquote, unquote_to_bytes
@@ -257,6 +258,11 @@ class AdminRequest:
         if not body or body == b"null":
             return None
         return plain(body, kind)
+
+
+def distinct(names: Iterable[str]) -> list[str]:
+    """Names without repetitions, in their order: in Java's records such lists are sets."""
+    return list(dict.fromkeys(names))
 
 
 def plain(body: bytes, kind: Any) -> Any:

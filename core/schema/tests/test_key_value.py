@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from magnetar.core.kernel.errors import IncompatibleSchema, Invalid
+from magnetar.core.kernel.errors import IncompatibleSchema
 from magnetar.core.schema.key_value import from_json, halves, joined, to_json
 from magnetar.core.schema.schema import SchemaKind, TopicSchema
 
@@ -70,7 +70,7 @@ def test_as_tools_write_it() -> None:
 
 @pytest.mark.parametrize("text", ["", "7", "[]", "{}", '{"key": ""}', "{" * 100_000, '{"\ud800"'])
 def test_what_tools_may_not_write(text: str) -> None:
-    with pytest.raises(Invalid):
+    with pytest.raises(IncompatibleSchema):
         from_json(text)
 
 

@@ -6,7 +6,12 @@ import httpx
 import pulsar
 import pytest
 from confluent_kafka import Consumer, Producer
-from confluent_kafka.schema_registry import Schema, SchemaReference, SchemaRegistryClient
+from confluent_kafka.schema_registry import (
+    Schema,
+    SchemaReference,
+    SchemaRegistryClient,
+    header_schema_id_serializer,
+)
 from confluent_kafka.schema_registry.avro import AvroDeserializer, AvroSerializer
 from confluent_kafka.schema_registry.error import SchemaRegistryError
 from confluent_kafka.schema_registry.json_schema import JSONDeserializer, JSONSerializer
@@ -64,6 +69,35 @@ def test_values_cross_with_their_schemas(server, registry, topic):
     consumer.close()
     assert found == [{"watts": 40, "colour": "white"}, {"watts": 60, "colour": "red"}]
     assert registry.get_versions(f"{topic}-value") == [1, 2]
+
+
+def test_ids_in_headers(server, registry, topic):
+    """The value is as it would be without a registry; its schema's GUID is in a header."""
+    producer = Producer({"bootstrap.servers": server.bootstrap_servers})
+    headers = []
+    serialize = AvroSerializer(
+        registry, COLOURED, conf={"schema.id.serializer": header_schema_id_serializer}
+    )
+    lit = {"watts": 40, "colour": "yellow"}  # the client's deserializer wants six bytes
+    value = serialize(lit, SerializationContext(topic, MessageField.VALUE, headers))
+    assert value == b"\x50\x0cyellow"
+    producer.produce(topic, value, headers=headers)
+    producer.flush()
+    consumer = Consumer(
+        {
+            "bootstrap.servers": server.bootstrap_servers,
+            "group.id": "g",
+            "auto.offset.reset": "earliest",
+        }
+    )
+    consumer.subscribe([topic])
+    message = consumer.poll(RECEIVE_SECONDS)
+    assert message is not None
+    assert message.error() is None
+    context = SerializationContext(topic, MessageField.VALUE, message.headers())
+    with SchemaRegistryClient({"url": server.http_url}) as elsewhere:
+        assert AvroDeserializer(elsewhere)(message.value(), context) == lit
+    consumer.close()
 
 
 def test_values_in_json_schema_cross(registry, topic):

@@ -10,7 +10,6 @@ from collections.abc import AsyncIterator, Mapping
 from typing import Any, Final
 
 import msgspec
-from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from magnetar.core.broker import administration
@@ -25,7 +24,7 @@ from magnetar.wire.http.admin.access import known_actions
 from magnetar.wire.http.admin.policies.namespaces import change, parsed_policies, shown
 from magnetar.wire.http.admin.topic_lookup import check_one_owner
 from magnetar.wire.http.endpoints.lookup import check_bundle
-from magnetar.wire.http.request import AdminRequest
+from magnetar.wire.http.request import AdminRequest, distinct
 from magnetar.wire.http.rights import Needs
 from magnetar.wire.http.routes import Table, exclusive, not_here, plain_text
 
@@ -172,7 +171,7 @@ async def permissions(request: AdminRequest) -> dict[str, list[str]]:
 
 
 async def grant(request: AdminRequest) -> None:
-    actions = await request.value(list[str]) or []
+    actions = await _sent_names(request, "Actions")
     auth = await _auth(request)
     auth.namespace_auth[request.part("role")] = known_actions(actions)
     await change(request, auth_policies=auth)
@@ -192,7 +191,7 @@ async def subscription_permissions(request: AdminRequest) -> dict[str, list[str]
 
 async def grant_subscription(request: AdminRequest) -> None:
     auth = await _auth(request)
-    auth.subscription_auth[request.subscription] = await request.value(list[str]) or []
+    auth.subscription_auth[request.subscription] = await _sent_names(request, "Roles")
     await change(request, auth_policies=auth)
 
 
@@ -203,6 +202,14 @@ async def revoke_subscription(request: AdminRequest) -> None:
         one for one in roles if one != request.part("role")
     ]
     await change(request, auth_policies=auth)
+
+
+async def _sent_names(request: AdminRequest, what: str) -> list[str]:
+    """The list in the body, which must be there: a forgotten one would take everything away."""
+    sent = await request.value(list[str])
+    if sent is None:
+        raise Invalid(f"{what} should not be null")
+    return distinct(sent)
 
 
 async def _auth(request: AdminRequest) -> AuthPolicies:
@@ -229,11 +236,9 @@ async def clear_properties(request: AdminRequest) -> None:
     await change(request, properties={})
 
 
-async def get_property(request: AdminRequest) -> Response:
+async def get_property(request: AdminRequest) -> Response | None:
     found = (await _policies(request)).properties.get(request.part("key"))
-    if found is None:
-        raise HTTPException(404, f"there is no property {request.part('key')}")
-    return plain_text(found)
+    return None if found is None else plain_text(found)
 
 
 async def set_property(request: AdminRequest) -> None:

@@ -40,6 +40,7 @@ from magnetar.wire.http.admin.topic_lookup import (
     persistent,
     stored,
     subscription_of,
+    target_of,
 )
 from magnetar.wire.http.request import AdminRequest
 from magnetar.wire.http.rights import Needs
@@ -71,7 +72,7 @@ async def listed(request: AdminRequest) -> list[str]:
 
 async def create(request: AdminRequest) -> None:
     """Create a durable subscription; the body has its start position, by default the end."""
-    target = await request.json(Target)
+    target = await target_of(request)
     topics = await each_stored(request)
     if any(request.subscription in topic.subscriptions for topic in topics):
         raise AlreadyExists("Subscription already exists for topic")
@@ -192,7 +193,7 @@ async def _expire(
 
 async def expire_to(request: AdminRequest) -> None:
     """Acknowledge everything up to a position, including it unless it is excluded."""
-    target = await request.json(Target)
+    target = await target_of(request)
     topic = await stored(request)
     ledger_id, entry_id = target.position
     last = (ledger_id, entry_id - 1) if target.is_excluded else target.position
@@ -213,7 +214,7 @@ async def reset_to_time(request: AdminRequest) -> None:
 
 async def reset_to_position(request: AdminRequest) -> None:
     """Reset to a message: it is delivered next, or the one after it if it is excluded."""
-    target = await request.json(Target)
+    target = await target_of(request)
     topic = await stored(request)
     subscription = subscription_of(topic, movable(request))
     part = await _part_of_batch(topic, target) if target.batch_index >= 0 else None

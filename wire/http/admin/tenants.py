@@ -10,7 +10,7 @@ from typing import Final
 from magnetar.core.broker import administration
 from magnetar.core.broker.catalog import Tenant
 from magnetar.core.kernel.errors import AlreadyExists
-from magnetar.wire.http.request import AdminRequest
+from magnetar.wire.http.request import AdminRequest, distinct
 from magnetar.wire.http.rights import Needs
 from magnetar.wire.http.routes import Table
 
@@ -23,8 +23,13 @@ async def get(request: AdminRequest) -> Tenant:
     return await request.broker.catalog.get_tenant(request.part("tenant"))
 
 
+async def _sent(request: AdminRequest) -> Tenant:
+    sent = await request.json(Tenant)
+    return Tenant(distinct(sent.admin_roles), distinct(sent.allowed_clusters))
+
+
 async def create(request: AdminRequest) -> None:
-    tenant = await request.json(Tenant)
+    tenant = await _sent(request)
     try:
         await request.broker.catalog.put_tenant(request.part("tenant"), tenant, create=True)
     except AlreadyExists as error:
@@ -33,7 +38,7 @@ async def create(request: AdminRequest) -> None:
 
 
 async def update(request: AdminRequest) -> None:
-    tenant = await request.json(Tenant)
+    tenant = await _sent(request)
     await request.broker.catalog.put_tenant(request.part("tenant"), tenant, create=False)
     await request.broker.rules.settled()
 

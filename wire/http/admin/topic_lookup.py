@@ -50,6 +50,16 @@ class Target(Struct, frozen=True, rename="camel"):
         return (self.ledger_id, self.entry_id)
 
 
+WORDS: Final = {b'"latest"': Target(), b'"earliest"': Target(-1, -1)}
+"""Positions that have a name (`ResetCursorData.java` of 4.2)."""
+
+
+async def target_of(request: AdminRequest) -> Target:
+    """The position in the body: the end, if it is empty."""
+    named = WORDS.get((await request.body()).strip())
+    return await request.json(Target) if named is None else named
+
+
 def check_creatable(name: TopicName) -> None:
     """Raise 400 for the names of topics that Apache's brokers make for transactions
     (`PersistentTopicsBase.validateCreateTopic` of 4.2).

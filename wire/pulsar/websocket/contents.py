@@ -101,6 +101,9 @@ def position_of(text: str) -> Position:
 
 
 def base64_decoded(text: str) -> bytes:
+    """The bytes of a text, which may lack all `=` at its end, as for Java's decoder."""
+    if not text.endswith("="):
+        text += "=" * (-len(text) % 4)
     try:
         return binascii.a2b_base64(text, strict_mode=True)
     except (binascii.Error, ValueError) as error:

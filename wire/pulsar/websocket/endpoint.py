@@ -211,7 +211,7 @@ def _kind_of(path: str, cluster: str) -> tuple[Kind, list[str]]:
     if has_version:
         del steps[0]
     try:
-        kind = Kind(steps[0])
+        kind = Kind(steps[0] if steps else "")
     except ValueError as error:
         raise RefusedRequest(404, f"there is no {path[:200]} here") from error
     names = steps[1:]

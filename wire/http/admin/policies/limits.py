@@ -26,7 +26,7 @@ from magnetar.core.policy.values import (
     QuotaType,
     Retention,
 )
-from magnetar.wire.http.request import AdminRequest
+from magnetar.wire.http.request import AdminRequest, distinct
 from magnetar.wire.http.routes import not_here
 
 MEBIBYTE: Final = 1024 * 1024
@@ -36,6 +36,9 @@ LONGS: Final = frozenset(
     [
         "dispatch_throttling_rate_in_byte",
         "limit_size",
+        "managed_ledger_offload_deletion_lag_in_millis",
+        "managed_ledger_offload_threshold_in_bytes",
+        "managed_ledger_offload_threshold_in_seconds",
         "max_delivery_delay_in_millis",
         "publish_throttling_rate_in_byte",
         "retention_size_in_mb",
@@ -43,11 +46,6 @@ LONGS: Final = frozenset(
     ]
 )
 """Fields of 64 bits; all other numbers of policies have 32 in Java."""
-OFFLOAD_LONGS: Final = (
-    "managedLedgerOffloadDeletionLagInMillis",
-    "managedLedgerOffloadThresholdInBytes",
-    "managedLedgerOffloadThresholdInSeconds",
-)
 AUTH_MODES: Final = ("None", "Prefix")
 
 
@@ -87,26 +85,35 @@ def checked_policies(
     request: AdminRequest, levels: Levels, policies: NamespacePolicies
 ) -> NamespacePolicies:
     """All policies of a namespace, if it may have them. Older tools send -1 for a number that is
-    not decided, and those in Go an empty text.
+    not decided, and those in Go an empty text; lists are sets.
     """
-    undecided = {}
+    changed = {}
     for policy, scope in levels.at("namespace"):
         value = getattr(policies, policy.name)
         if policy.per_cluster and isinstance(value, dict):
             for each in value.values():
                 check(request, policy, scope, each)
         elif value == "" or (value == -1 and not policy.signed):
-            undecided[policy.name] = scope.initial
-        elif scope.paths and value is not None:
-            check(request, policy, scope, _read(scope.paths[0], value, policy.kind))
+            changed[policy.name] = scope.initial
+        elif scope.paths and value is not None and value != scope.initial:
+            read = _read(scope.paths[0], value, policy.kind)
+            check(request, policy, scope, read)
+            if isinstance(read, list):
+                changed[policy.name] = distinct(read)
     for quota in policies.backlog_quotas.values():
         check_numbers("backlogQuota", quota)
-    return msgspec.structs.replace(policies, **undecided)
+    return msgspec.structs.replace(policies, **changed)
 
 
 def _check_types(_ask: AdminRequest, _scope: Scope, sent: list[str]) -> None:
     if not set(sent) <= set(SUBSCRIPTION_TYPES):
         raise Invalid(f"types of subscriptions are {', '.join(SUBSCRIPTION_TYPES)}")
+
+
+def _check_replication(request: AdminRequest, scope: Scope, sent: list[str]) -> None:
+    if not sent:
+        raise HTTPException(412, "ClusterIds should not be null or empty")
+    _check_clusters(request, scope, sent)
 
 
 def _check_clusters(request: AdminRequest, _scope: Scope, sent: list[str]) -> None:
@@ -122,15 +129,6 @@ def _check_auth_mode(_ask: AdminRequest, _scope: Scope, sent: str) -> None:
 def _check_group(_ask: AdminRequest, _scope: Scope, sent: str) -> None:
     if not sent.strip():
         raise HTTPException(412, "Anti-affinity group can't be empty")
-
-
-def _check_offload(_ask: AdminRequest, scope: Scope, sent: dict[str, Any]) -> None:
-    """Kept without effect; but tools have to read it."""
-    for field in OFFLOAD_LONGS:
-        number = sent.get(field)
-        is_number = isinstance(number, int) and not isinstance(number, bool)
-        if number is not None and not (is_number and -LONG_MAX <= number <= LONG_MAX):
-            raise Invalid(f"{field} of {scope.paths[0]} is a number of 64 bits")
 
 
 def _check_message_size(request: AdminRequest, scope: Scope, sent: int) -> None:
@@ -195,9 +193,8 @@ CHECKS: Final[Mapping[str, Callable[[AdminRequest, Scope, Any], None]]] = {
     "anti_affinity": _check_group,
     "auto_topic_creation": lambda _ask, _scope, sent: check_auto_creation(sent),
     "max_message_size": _check_message_size,
-    "offload_policies": _check_offload,
     "persistence": _check_persistence,
-    "replication": _check_clusters,
+    "replication": _check_replication,
     "subscription_auth_mode": _check_auth_mode,
     "subscription_types": _check_types,
 }

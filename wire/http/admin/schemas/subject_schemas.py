@@ -217,6 +217,7 @@ async def shown(request: AdminRequest, name: Named, version: SchemaVersion) -> A
         "subject": subject_of(name),
         "version": version.version + 1,
         "id": version.id,
+        "guid": await request.broker.schemas.guids.of(version.id),
         **await said_of(request, stored),
     }
 

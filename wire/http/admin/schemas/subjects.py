@@ -68,6 +68,7 @@ SCHEMAS_BYTES_MAX: Final = 8 * 1024 * 1024
 OFFSET_INVALID, TOO_LARGE = 40001, 41301
 """Codes of our own."""
 EVERY_CONTEXT: Final = ":*:"
+ONLY_CONTEXT: Final = "."
 
 # -- subjects ------------------------------------------------------------------------------------
 
@@ -170,7 +171,7 @@ async def register(request: AdminRequest) -> Answer:
     found = (await schemas.versions(name)).numbered(version)
     if found is None:
         raise Problem(SCHEMA_MISSING, "the schema was deleted meanwhile")
-    return {"id": found.id}
+    return {"id": found.id, "guid": await schemas.guids.of(found.id)}
 
 
 async def delete(request: AdminRequest) -> list[int]:
@@ -227,11 +228,21 @@ async def referenced_by(request: AdminRequest) -> list[int]:
     return await schemas.referrers(subject(request), found.version, hidden=deleted)
 
 
-# -- ids -----------------------------------------------------------------------------------------
+# -- ids and GUIDs -------------------------------------------------------------------------------
 
 
-async def _stored(request: AdminRequest) -> StoredSchema:
-    schema_id = request.path_number("id")
+async def _id_of(request: AdminRequest) -> int:
+    """The id of the schema that the path names, by that or by its GUID."""
+    if "id" in request.request.path_params:
+        return request.path_number("id")
+    guid = request.part("guid")
+    schema_id = await request.broker.schemas.guids.id_of(guid)
+    if schema_id is None:
+        raise Problem(SCHEMA_MISSING, f"Schema {guid[:40]} not found")
+    return schema_id
+
+
+async def _stored(request: AdminRequest, schema_id: int) -> StoredSchema:
     if asked := request.text("subject"):  # ids are of no subject here, but nor of a context
         checked(asked)
     try:
@@ -243,16 +254,25 @@ async def _stored(request: AdminRequest) -> StoredSchema:
 
 
 async def get_id(request: AdminRequest) -> Answer:
-    return await said_of(request, await _stored(request))
+    schema_id = await _id_of(request)
+    said = await said_of(request, await _stored(request, schema_id))
+    return {**said, "guid": await request.broker.schemas.guids.of(schema_id)}
 
 
 async def get_id_text(request: AdminRequest) -> Response:
-    return Response((await _stored(request)).schema.definition, media_type=JSON)
+    stored = await _stored(request, await _id_of(request))
+    return Response(stored.schema.definition, media_type=JSON)
+
+
+async def ids_of_guid(request: AdminRequest) -> list[Answer]:
+    schema_id = await _id_of(request)
+    await _stored(request, schema_id)
+    return [{"context": ONLY_CONTEXT, "id": schema_id}]
 
 
 async def versions_of_id(request: AdminRequest) -> list[Answer]:
-    name = records.owner_of((await _stored(request)).path)
-    schema_id = request.path_number("id")
+    schema_id = await _id_of(request)
+    name = records.owner_of((await _stored(request, schema_id)).path)
     return [
         {"subject": subject_of(name), "version": each.version + 1}
         for each in await versions_of(request, name)
@@ -310,7 +330,7 @@ async def set_mode(_ask: AdminRequest) -> Answer:
 
 async def contexts(_ask: AdminRequest) -> list[str]:
     """There is one, without a name."""
-    return ["."]
+    return [ONLY_CONTEXT]
 
 
 def _table(*rows: tuple[str, str, AdminHandler, Needs]) -> Table:
@@ -337,6 +357,8 @@ TABLES: Final = {
         ("GET", "/ids/{id}/schema", get_id_text, Needs.IDENTITY),
         ("GET", "/ids/{id}/versions", versions_of_id, Needs.IDENTITY),
         ("GET", "/ids/{id}/subjects", subjects_of_id, Needs.IDENTITY),
+        ("GET", "/guids/{guid}", get_id, Needs.IDENTITY),
+        ("GET", "/guids/{guid}/ids", ids_of_guid, Needs.IDENTITY),
         ("GET", "/types", types, Needs.IDENTITY),
     ),
     "/compatibility/subjects": _table(

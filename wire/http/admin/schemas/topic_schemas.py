@@ -33,6 +33,8 @@ Answer = dict[str, Any]
 NO_VERSION: Final = -1
 OF_PULSAR: Final = frozenset(SchemaKind.__members__) - {each.name for each in OF_SERIALIZERS}
 """The types that its tools know."""
+OF_CLIENTS: Final = ("AUTO", "AUTO_PUBLISH")
+"""Types of its tools that no topic has; AUTO_CONSUME is a kind, for clients send it."""
 
 
 class SentSchema(Struct, frozen=True):
@@ -44,8 +46,10 @@ class SentSchema(Struct, frozen=True):
 
 
 async def sent(request: AdminRequest) -> TopicSchema:
-    """The schema that a tool has sent."""
+    """The schema that a tool has sent; `IncompatibleSchema` for one that cannot be read."""
     body = await request.json(SentSchema)
+    if body.type in OF_CLIENTS:
+        raise IncompatibleSchema(f"Schema {body.type} is a client-side schema type")
     if body.type not in OF_PULSAR:
         raise Invalid(f"{body.type[:40]!r} is no type of a schema")
     kind = SchemaKind[body.type]
@@ -95,11 +99,11 @@ async def get_all(request: AdminRequest) -> Answer:
     return {"getSchemaResponses": [shown(*each) for each in found]}
 
 
-async def metadata(request: AdminRequest) -> Answer:
+async def metadata(request: AdminRequest) -> Answer | None:
     """Which versions there are. There is no ledger behind them: an entry's id is the schema's."""
     versions = await request.broker.schemas.versions(request.topic)
     if versions.latest is None:
-        raise HTTPException(404, "Schema not found")
+        return None
     index = [
         {"ledgerId": -1, "entryId": each.id, "version": each.version} for each in versions.versions
     ]
@@ -107,8 +111,11 @@ async def metadata(request: AdminRequest) -> Answer:
 
 
 async def version_of(request: AdminRequest) -> Answer:
-    """The version that a schema is."""
-    found = await request.broker.schemas.find(request.topic, await sent(request))
+    """The version that a schema is: none for what is no schema, too."""
+    try:
+        found = await request.broker.schemas.find(request.topic, await sent(request))
+    except IncompatibleSchema:
+        found = None
     return {"version": NO_VERSION if found is None else found.version}
 
 
@@ -125,14 +132,14 @@ async def strategy(request: AdminRequest) -> SchemaStrategy:
 
 async def add(request: AdminRequest) -> Answer:
     """Add a schema: 422 for a definition that is none, 409 for one that may not be added."""
-    schema, rule = await sent(request), await strategy(request)
-    if schema.kind in WITHOUT:
-        raise HTTPException(422, f"a schema of type {schema.kind.name} is not stored")
-    schemas = request.broker.schemas
+    schemas, rule = request.broker.schemas, await strategy(request)
     try:
+        schema = await sent(request)
         await schemas.check_valid(schema)
     except IncompatibleSchema as error:
         raise HTTPException(422, str(error)) from error
+    if schema.kind in WITHOUT:
+        raise HTTPException(422, f"a schema of type {schema.kind.name} is not stored")
     user = request.principal
     version = await schemas.add(request.topic, schema, rule, user=user)
     return {"version": {"version": version}}
@@ -140,9 +147,9 @@ async def add(request: AdminRequest) -> Answer:
 
 async def compare(request: AdminRequest) -> Response:
     """Whether a schema may be added: 202 if so, and 500 with the reason if not."""
-    schema, rule = await sent(request), await strategy(request)
-    schemas = request.broker.schemas
+    schemas, rule = request.broker.schemas, await strategy(request)
     try:
+        schema = await sent(request)
         await schemas.check_valid(schema)
         versions = (await schemas.versions(request.topic)).versions
         await schemas.check_new(versions, schema, rule)
@@ -155,9 +162,8 @@ async def compare(request: AdminRequest) -> Response:
 async def delete(request: AdminRequest) -> Answer:
     """Hide all versions; with `force`, delete them, so that numbers begin again."""
     if request.flag("force"):
-        versions = await request.broker.schemas.versions(request.topic)
         await request.broker.schemas.forget_unreferred(request.topic)
-        return {"version": versions.next_version - 1}
+        return {"version": NO_VERSION}
     hidden = await request.broker.schemas.hide(request.topic)
     return {"version": NO_VERSION if hidden is None else hidden}
 

@@ -18,7 +18,7 @@ __all__ = ["both"]
 
 HERE = "/admin/v2/mqtt/public/default"
 SESSIONS, RETAINED, RULES = f"{HERE}/sessions", f"{HERE}/retained", f"{HERE}/rules"
-ELSEWHERE = ("/admin/v2/writing", "/admin/v3/transactions")
+ELSEWHERE = ("/admin/v2/reading", "/admin/v2/writing", "/admin/v3/transactions")
 """Paths in tables of other subjects."""
 DOCS = Path(__file__).resolve().parents[4] / "docs/admin.md"
 

@@ -64,6 +64,8 @@ async def test_a_subscription_comes_and_goes(visitor: Visitor, topic: Persistent
         ({"ledgerId": 0, "entryId": 2, "partitionIndex": -1}, 3),
         ({"ledgerId": 0, "entryId": 2, "isExcluded": True}, 2),
         ({"ledgerId": 0, "entryId": 99}, 0),
+        ("latest", 0),
+        ("earliest", 5),
     ],
 )
 async def test_a_subscription_begins_where_it_is_told(
@@ -162,6 +164,10 @@ async def test_a_cursor_is_reset_to_a_message(visitor: Visitor, topic: Persisten
     assert backlog(topic) == 4
     await visitor.does("POST", f"{S}/resetcursor", None)
     assert backlog(topic) == 0
+    for word, left in (("earliest", 5), ("latest", 0)):
+        await visitor.does("POST", f"{S}/resetcursor", word)
+        assert backlog(topic) == left
+    await visitor.fails(400, "POST", f"{S}/resetcursor", "LATEST")
 
 
 class Leaver(Nobody):

@@ -27,6 +27,21 @@ async def test_a_tenant_lives_where_there_is_a_cluster(visitor: Visitor) -> None
         assert why == "Clusters can not be empty"
 
 
+async def test_lists_of_a_tenant_are_sets(visitor: Visitor) -> None:
+    body = {"adminRoles": ["b", "a", "b"], "allowedClusters": ["standalone", "standalone"]}
+    await visitor.does("PUT", f"{HERE}/t", body)
+    kept = {"adminRoles": ["b", "a"], "allowedClusters": ["standalone"]}
+    assert await visitor.get(f"{HERE}/t") == kept
+    await visitor.does("POST", f"{HERE}/public", body)
+    assert await visitor.get(f"{HERE}/public") == kept
+
+
+async def test_no_administrator_has_a_name_that_looks_like_another(visitor: Visitor) -> None:
+    body = {"adminRoles": ["me "], "allowedClusters": ["standalone"]}
+    why = await visitor.fails(412, "PUT", f"{HERE}/t", body)
+    assert why == "AdminRoles contains whitespace in the beginning or end."
+
+
 async def test_a_tenant_with_namespaces_goes_only_by_force(visitor: Visitor) -> None:
     await visitor.does("PUT", f"{HERE}/t", {"allowedClusters": ["standalone"]})
     await visitor.does("PUT", "/admin/v2/namespaces/t/n", None)

@@ -15,10 +15,35 @@ def test_what_a_producer_says() -> None:
     assert (said.payload, said.deliver_after_ms, said.key) == ("aGk=", 5, None)
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{", '{"payload": 1}', '{"properties": {"a": {}}}'])
+NO_MESSAGES = [
+    "",
+    "[]",
+    "{",
+    '{"payload": []}',
+    '{"properties": {"a": {}}}',
+    '{"properties": 1}',
+    '{"properties": {"a": null}}',
+    '{"deliverAt": "x"}',
+    '{"context": 5, "deliverAt": "x"}',
+]
+
+
+@pytest.mark.parametrize("text", NO_MESSAGES)
 def test_what_is_no_message(text: str) -> None:
     with pytest.raises(msgspec.MsgspecError):
         documents.published(text)
+
+
+def test_numbers_for_texts() -> None:
+    """As Jackson reads them; the example of Apache's documentation has such a context."""
+    said = documents.published(
+        '{"payload": "aGk=", "context": 5, "key": 1.5, "properties": {"a": true, "c": 7},'
+        ' "deliverAfterMs": 5, "disableReplication": true, "replicationClusters": null}'
+    )
+    assert (said.context, said.key, said.deliver_after_ms) == ("5", "1.5", 5)
+    assert said.disable_replication is True
+    assert said.properties == {"a": "true", "c": "7"}
+    assert documents.command('{"messageId": 5, "permitMessages": "3"}').permit_messages == 3
 
 
 @pytest.mark.parametrize("read", [documents.published, documents.command])

@@ -1,8 +1,12 @@
 """What a request is for, and what is refused before anything is done."""
 
 import base64
+from contextlib import suppress
+from urllib.parse import urlencode
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from magnetar.wire.pulsar.websocket.endpoint import (
     Kind,
@@ -53,6 +57,9 @@ def test_a_cluster_is_dropped_from_the_paths_of_old() -> None:
     [
         ("/ws/v2/other/persistent/a/b/t", 404),
         ("/ws/", 404),
+        ("/ws/v2", 404),
+        ("/ws/v2/", 404),
+        ("/ws/v3/consumer", 404),
         ("/ws/v2/producer/persistent/a/b", 400),
         ("/ws/v2/consumer/persistent/a/b/t", 400),
         ("/ws/v2/consumer/persistent/a/b/t/", 400),
@@ -84,6 +91,36 @@ def test_what_is_refused(target: str, status: int) -> None:
     with pytest.raises(RefusedRequest) as refused:
         asked(target)
     assert refused.value.status == status
+
+
+STEPS = [
+    "v2",
+    "v3",
+    "producer",
+    "consumer",
+    "reader",
+    "persistent",
+    "public",
+    "standalone",
+    "t",
+    "%2F",
+    "%ff",
+    "..",
+    "%00",
+]
+QUERIES = st.dictionaries(st.sampled_from(["topics", "topicsPattern", "token"]), st.text())
+HEADERS = st.dictionaries(
+    st.sampled_from(["authorization", "x-pulsar-auth-method-name"]),
+    st.sampled_from(["Bearer", "Basic", "Basic ==", "", "other"]),
+)
+
+
+@given(st.lists(st.sampled_from(["", *STEPS])), QUERIES, HEADERS)
+def test_any_request_is_for_something_or_refused(
+    steps: list[str], query: dict[str, str], headers: dict[str, str]
+) -> None:
+    with suppress(RefusedRequest):
+        asked(f"/ws/{'/'.join(steps)}?{urlencode(query)}", **headers)
 
 
 def test_numbers_and_words() -> None:

@@ -56,7 +56,8 @@ async def test_what_a_client_of_the_binary_protocol_gets(stage: Stage) -> None:
     ("said", "result"),
     [
         ("{", "send-error:3"),
-        ('{"payload": 7}', "send-error:3"),
+        ('{"payload": []}', "send-error:3"),
+        ('{"payload": 7}', "send-error:7"),
         ('{"payload": "aGk=", "key": "\\ud800"}', "send-error:3"),
         ({"context": "c"}, "send-error:7"),
         ({"payload": "*"}, "send-error:7"),

@@ -118,6 +118,12 @@ LARGE = 1 << 40
         ("backlogQuota", {"limitTime": LARGE}),
         ("offloadPolicies", {"managedLedgerOffloadThresholdInBytes": "x"}),
         ("offloadPolicies", {"managedLedgerOffloadThresholdInBytes": 1 << 63}),
+        ("offloadPolicies", {"managedLedgerOffloadMaxThreads": "x"}),
+        ("offloadPolicies", {"managedLedgerOffloadMaxThreads": LARGE}),
+        ("offloadPolicies", {"s3ManagedLedgerOffloadReadBufferSizeInBytes": [1]}),
+        ("offloadPolicies", {"managedLedgerOffloadBucket": {"a": 1}}),
+        ("offloadPolicies", {"managedLedgerOffloadedReadPriority": "x"}),
+        ("offloadPolicies", {"managedLedgerExtraConfigurations": "x"}),
         ("subscriptionAuthMode", "nope"),
     ],
 )
@@ -130,6 +136,45 @@ async def test_what_tools_cannot_read_is_not_stored(
     if policy != "subscriptionAuthMode":
         await visitor.topic("a")
         await visitor.fails(400, "POST", f"{TOPIC}/{policy}", value)
+
+
+LISTS = [
+    ("replication", ["standalone"] * 2, ["standalone"]),
+    ("subscriptionTypesEnabled", ["Shared", "Exclusive", "Shared"], ["Shared", "Exclusive"]),
+]
+
+
+@pytest.mark.parametrize(("policy", "sent", "kept"), LISTS)
+async def test_lists_are_sets(visitor: Visitor, policy: str, sent: Any, kept: Any) -> None:
+    await visitor.topic("a")
+    for level in (HERE, TOPIC):
+        await visitor.does("POST", f"{level}/{policy}", sent)
+        assert await visitor.get(f"{level}/{policy}") == kept
+
+
+async def test_lists_of_a_new_namespace_are_sets(visitor: Visitor) -> None:
+    here = "/admin/v2/namespaces/public/other"
+    twice = {
+        "replication_clusters": ["standalone"] * 2,
+        "subscription_types_enabled": ["Shared"] * 2,
+    }
+    await visitor.does("PUT", here, twice)
+    found = await visitor.get(here)
+    assert found["replication_clusters"] == ["standalone"]
+    assert found["subscription_types_enabled"] == ["Shared"]
+
+
+@pytest.mark.parametrize("sent", [[], b"null", b""])
+async def test_no_clusters_are_refused(visitor: Visitor, sent: Any) -> None:
+    await visitor.topic("a")
+    for level in (HERE, TOPIC):
+        await visitor.does("POST", f"{level}/replication", ["standalone"])
+        why = await visitor.fails(412, "POST", f"{level}/replication", sent)
+        assert why == "ClusterIds should not be null or empty"
+        assert await visitor.get(f"{level}/replication") == ["standalone"]
+    await visitor.does("DELETE", f"{TOPIC}/replication")
+    assert await visitor.get(f"{TOPIC}/replication") is None
+    await visitor.does("PUT", "/admin/v2/namespaces/public/b", {"replication_clusters": []})
 
 
 async def test_numbers_that_are_long_in_java(visitor: Visitor) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import uuid
 from typing import Any
 
 import pytest
@@ -25,9 +26,22 @@ SUBJECT = "/subjects/t-value"
 
 
 async def says(visitor: Visitor, method: str, path: str, body: Any = None) -> Any:
+    """The answer, without GUIDs, whose numbers nobody foresees."""
+    return without_guids(await answer(visitor, method, path, body))
+
+
+async def answer(visitor: Visitor, method: str, path: str, body: Any = None) -> Any:
     response = await visitor.ask(method, path, body)
     assert response.status_code == 200, (path, response.text)
     return response.json()
+
+
+def without_guids(found: Any) -> Any:
+    if isinstance(found, list):
+        return list(map(without_guids, found))
+    if isinstance(found, dict):
+        return {name: value for name, value in found.items() if name != "guid"}
+    return found
 
 
 async def fails(visitor: Visitor, code: int, method: str, path: str, body: Any = None) -> str:
@@ -324,6 +338,24 @@ async def test_the_context_without_a_name_may_be_named(visitor: Visitor) -> None
     for prefix in ("", ":.:", ":*:", ":.:t", ":*:t"):
         assert await says(visitor, "GET", f"/subjects?subjectPrefix={prefix}") == ["t-value"]
     assert await says(visitor, "GET", f"/schemas/ids/{schema_id}?subject=:.:t-value") == ONE
+
+
+async def test_guids(visitor: Visitor) -> None:
+    """Clients that write them into headers of records get them wherever they get an id."""
+    made = await answer(visitor, "POST", f"{SUBJECT}/versions", ONE)
+    guid, schema_id = made["guid"], made["id"]
+    assert uuid.UUID(guid).variant == uuid.RFC_4122
+    by_guid = await answer(visitor, "GET", f"/schemas/guids/{guid}")
+    assert by_guid == {**ONE, "guid": guid}
+    assert await answer(visitor, "GET", f"/schemas/ids/{schema_id}") == by_guid
+    assert (await answer(visitor, "GET", f"{SUBJECT}/versions/1"))["guid"] == guid
+    assert (await answer(visitor, "POST", SUBJECT, ONE))["guid"] == guid
+    ids = await answer(visitor, "GET", f"/schemas/guids/{guid.upper()}/ids")
+    assert ids == [{"context": ".", "id": schema_id}]
+    another = (await answer(visitor, "POST", f"{SUBJECT}/versions", MORE_OR_0))["guid"]
+    assert another != guid
+    for unknown in (str(uuid.UUID(int=0)), str(uuid.UUID(int=uuid.UUID(guid).int + 99)), "x"):
+        await fails(visitor, 40403, "GET", f"/schemas/guids/{unknown}")
 
 
 async def test_a_schema_in_two_subjects_has_two_ids(visitor: Visitor) -> None:
