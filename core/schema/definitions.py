@@ -18,6 +18,8 @@ STEPS_MAX: Final = 50_000
 """Types, or pairs of them, that one comparison looks at."""
 DEPTH_MAX: Final = 150
 """How deep it follows types into types; a level takes four of Python's frames at most."""
+LOOKED_AT_PER_STEP: Final = 64
+"""Names, values or branches that are looked through in the time of one step."""
 
 
 def json_of(definition: bytes) -> Any:
@@ -52,12 +54,20 @@ class Effort:
 
     def __enter__(self) -> None:
         """Go one type deeper."""
-        self._steps -= 1
         self._depth -= 1
-        if self._steps < 0:
-            raise IncompatibleSchema("the schema is too large to be compared")
+        self.spend(1)
         if self._depth < 0:
             raise IncompatibleSchema("types of the schema refer to each other in too many steps")
+
+    def look_through(self, count: int) -> None:
+        """Look at so many names, values or branches, which are not types to be compared."""
+        self.spend(count // LOOKED_AT_PER_STEP)
+
+    def spend(self, steps: int) -> None:
+        """Do what takes so many steps."""
+        self._steps -= steps
+        if self._steps < 0:
+            raise IncompatibleSchema("the schema is too large to be compared")
 
     def __exit__(self, *_error: object) -> None:
         self._depth += 1

@@ -244,7 +244,10 @@ class SchemaRegistry:
         schema = await self.resolved(schema)
         for each in versions:
             old = await self.resolved((await self.by_id(each.id)).schema)
-            await self.judged(max(old.read_size, schema.read_size), judge, old, schema)
+            size = max(old.read_size, schema.read_size)
+            if schema.kind is SchemaKind.JSON_SCHEMA:
+                size += AT_ONCE_BYTES  # a pattern of a few letters may take long
+            await self.judged(size, judge, old, schema)
             await trio.lowlevel.checkpoint()
 
     # -- changing -----------------------------------------------------------------------------

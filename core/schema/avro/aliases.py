@@ -36,6 +36,7 @@ class ReaderAliases:
     def gather(self, node: AvroNode) -> None:
         """Note the aliases of a reader's schema."""
         with self._effort:
+            self._effort.look_through(len(node.aliases))
             for alias in node.aliases:
                 self.types[alias] = node.full_name
             if node in self._seen:

@@ -64,12 +64,15 @@ class Comparison:
             return f"{writer.full_name} has another size"
         if writer.kind == "record":
             return self._record(writer, reader)
+        self._effort.look_through(len(writer.symbols) + len(reader.symbols))
         missing = set(writer.symbols) - set(reader.symbols)
         if missing and reader.default_symbol is None:
             return f"{reader.full_name} lacks the symbol {min(missing)}"
         return self.reason(writer.parts[0], reader.parts[0]) if writer.parts else READ
 
     def _record(self, writer: AvroNode, reader: AvroNode) -> str:
+        names = sum(1 + len(field.aliases) for field in reader.fields.values())
+        self._effort.look_through(names)
         for name, field in reader.fields.items():
             found = _counterparts(writer, field)
             if len(found) > 1:

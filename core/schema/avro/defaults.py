@@ -25,6 +25,7 @@ def _fits(node: AvroNode, value: Any, effort: Effort) -> bool:
     if node.kind == "record":
         return _record_fits(node, value, effort)
     if node.kind == "union":
+        effort.look_through(len(node.parts))
         branch = next((each for each in node.parts if _suits(each.kind, value)), None)
         return branch is not None and fits(branch, value, effort)
     if node.kind in ("array", "map"):
@@ -32,11 +33,13 @@ def _fits(node: AvroNode, value: Any, effort: Effort) -> bool:
         values = value.values() if isinstance(value, dict) else items
         return all(fits(node.parts[0], each, effort) for each in values)
     if node.kind == "enum":
+        effort.look_through(len(node.symbols))
         return value in node.symbols
     return _suits(node.kind, value)
 
 
 def _record_fits(node: AvroNode, value: Any, effort: Effort) -> bool:
+    effort.look_through(len(node.fields))
     given = value if isinstance(value, dict) else {}
     for name, field in node.fields.items():
         inner = given.get(name, field.default)

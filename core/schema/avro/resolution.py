@@ -112,6 +112,7 @@ class Resolution:
             return known
         # before its fields, which may contain it
         self._records[writer, reader] = action = ResolvedPair()
+        self._effort.look_through(len(writer.fields) + len(reader.fields))
         actions = [
             self.resolve(field.type, reader.fields[name].type)
             for name, field in writer.fields.items()
@@ -148,6 +149,7 @@ class Resolution:
 
     def _branch(self, writer: AvroNode, reader: AvroNode) -> AvroNode | None:
         """The branch of a reader's union that takes what is written."""
+        self._effort.look_through(len(reader.parts))
         by_structure: AvroNode | None = None
         for branch in reader.parts:
             if branch.kind != writer.kind:
@@ -183,6 +185,7 @@ class Likeness:
                 return False
             if one.kind in NAMED and one.name != other.name:
                 return False
+            self._effort.look_through(len(one.symbols))
             if one.kind == "record":
                 return self._records_alike(one, other)
             if len(one.parts) != len(other.parts):

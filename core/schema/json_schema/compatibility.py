@@ -22,13 +22,17 @@ Invariant: a comparison ends within `Effort`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from fractions import Fraction
+from typing import Final
 
 from magnetar.core.kernel.errors import IncompatibleSchema
 from magnetar.core.patterns.patterns import BadPattern, compiled
 from magnetar.core.schema.definitions import Effort, shown
 from magnetar.core.schema.json_schema.model import COMBINED, JsonSchemaNode, meant, written
+
+STATES_PER_STEP: Final = 50
+"""States of a pattern that are looked at, letter by letter, in the time of one step."""
 
 Pair = tuple[int, int]
 """An old schema and a new one, by their identities: both documents live as long."""
@@ -100,6 +104,8 @@ class _SchemaComparison:
             return self._objects(old, new, where)
         if new.kind == "array":
             return self._arrays(old, new, where)
+        if new.kind == "enum":
+            self._effort.look_through(len(old.words["enum"]) + len(new.words["enum"]))
         return _simple(old, new, where)
 
     def _fits_a_part(self, old: JsonSchemaNode, new: JsonSchemaNode, where: str) -> bool:
@@ -142,35 +148,67 @@ class _SchemaComparison:
 
     def _objects(self, old: JsonSchemaNode, new: JsonSchemaNode, where: str) -> str:
         had, has = _required(old), _required(new)
+        named = had, has, old.members, new.members, *old.needed.values(), *new.needed.values()
+        self._effort.look_through(sum(map(len, named)))
         for name in old.members.keys() & new.members.keys():
             if name in has and name not in had and not _has_default(new.members[name]):
                 return f"{where}: property {shown(name)} is required"
-        for name in sorted(old.members.keys() | new.members.keys()):
-            at = f"{where}/properties/{shown(name)}"
-            reason = self._property(old, new, name, at)
-            if reason:
-                return reason
         return (
-            self._dependencies(old, new, where)
+            self._properties(old, new, where)
+            or self._dependencies(old, new, where)
             or self._additional(old, new, f"{where}: properties")
             or self._unevaluated(old, new, f"{where}: properties")
             or _upper(old, new, "maxProperties", where)
             or _lower(old, new, "minProperties", where)
         )
 
-    def _property(self, old: JsonSchemaNode, new: JsonSchemaNode, name: str, at: str) -> str:
-        before, after = old.members.get(name), new.members.get(name)
-        if before is not None and after is not None:
-            return self.of(before, after, at)
-        if before is not None:
-            nothing = meant(before).kind == "false"  # whatever patterns there are
-            return "" if nothing else self._dropped(before, _rest_for(new, name), at)
-        assert after is not None
-        reason = self._added(_rest_for(old, name), after, at)
-        is_needed = name in _required(new) and not _has_default(after)
-        if not reason and is_needed and not old.is_open:
-            return f"{at}: it was added, and is required"
-        return reason
+    def _properties(self, old: JsonSchemaNode, new: JsonSchemaNode, where: str) -> str:
+        has = _required(new)
+        rest_of_old = self._rest_for(old, new.members.keys() - old.members.keys())
+        gone = old.members.keys() - new.members.keys()
+        # a property that nobody could have may go, whatever patterns there are
+        gone = {name for name in gone if meant(old.members[name]).kind != "false"}
+        rest_of_new = self._rest_for(new, gone)
+        for name in sorted(old.members.keys() | new.members.keys()):
+            at = f"{where}/properties/{shown(name)}"
+            reason = ""
+            if name in rest_of_new:
+                reason = self._dropped(old.members[name], rest_of_new[name], at)
+            elif name in rest_of_old:
+                after = new.members[name]
+                reason = self._added(rest_of_old[name], after, at)
+                is_needed = name in has and not _has_default(after) and not old.is_open
+                if not reason and is_needed:
+                    reason = f"{at}: it was added, and is required"
+            elif name in new.members:
+                reason = self.of(old.members[name], new.members[name], at)
+            if reason:
+                return reason
+        return ""
+
+    def _rest_for(
+        self, node: JsonSchemaNode, names: Collection[str]
+    ) -> dict[str, JsonSchemaNode | bool]:
+        """What holds for properties that an object does not name: a schema, anything, or nothing;
+        with patterns, nothing but what they match, as in that registry.
+
+        The outer loop is that of the patterns, so that each is compiled once.
+        """
+        other = node.rest if isinstance(node.rest, JsonSchemaNode) else node.is_open
+        found: dict[str, JsonSchemaNode | bool] = {}
+        for pattern, schema in node.patterns if names else ():
+            try:
+                automaton = compiled(f".*(?:{pattern}).*")
+            except BadPattern as error:
+                text = f"the pattern {shown(pattern)} cannot be compared: {error}"
+                raise IncompatibleSchema(text) from error
+            self._effort.spend(automaton.size)
+            for name in names:
+                if name not in found:
+                    self._effort.spend(1 + len(name) * automaton.size // STATES_PER_STEP)
+                    if automaton.matches(name):
+                        found[name] = schema
+        return {name: found.get(name, other) for name in names}
 
     def _dropped(self, before: JsonSchemaNode, rest: JsonSchemaNode | bool, at: str) -> str:
         """Compare a schema that is not named any more with what holds for what is not."""
@@ -334,20 +372,6 @@ def _required(node: JsonSchemaNode) -> frozenset[str]:
 
 def _has_default(node: JsonSchemaNode) -> bool:
     return "default" in node.words
-
-
-def _rest_for(node: JsonSchemaNode, name: str) -> JsonSchemaNode | bool:
-    """What holds for a property that an object does not name: a schema, anything, or nothing; with
-    patterns, nothing but what they match, as in that registry.
-    """
-    for pattern, schema in node.patterns:
-        try:
-            if compiled(f".*(?:{pattern}).*").matches(name):
-                return schema
-        except BadPattern as error:
-            text = f"the pattern {shown(pattern)} cannot be compared: {error}"
-            raise IncompatibleSchema(text) from error
-    return node.rest if isinstance(node.rest, JsonSchemaNode) else node.is_open
 
 
 def _named(node: JsonSchemaNode) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from magnetar.core.kernel.errors import IncompatibleSchema
-from magnetar.core.schema.definitions import SHOWN_MAX, Effort, json_of, shown
+from magnetar.core.schema.definitions import LOOKED_AT_PER_STEP, SHOWN_MAX, Effort, json_of, shown
 
 
 @pytest.mark.parametrize("definition", [b"", b"{", b"\xff", b"[" * 100_000])
@@ -33,6 +33,14 @@ def test_steps() -> None:
             pass
     with pytest.raises(IncompatibleSchema, match="too large"), effort:
         pass
+
+
+def test_what_is_looked_through_takes_steps() -> None:
+    effort = Effort(steps_max=2)
+    effort.look_through(LOOKED_AT_PER_STEP - 1)
+    effort.look_through(2 * LOOKED_AT_PER_STEP)
+    with pytest.raises(IncompatibleSchema, match="too large"):
+        effort.look_through(LOOKED_AT_PER_STEP)
 
 
 def test_depth_comes_back() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
@@ -61,6 +62,23 @@ def test_compatible(writer: Any, reader: Any) -> None:
 )
 def test_incompatible(writer: Any, reader: Any, why: str) -> None:
     assert why in reason(writer, reader)
+
+
+def test_long_lists_are_refused_soon() -> None:
+    """Each of many long enums is compared with all others, the last of which takes any."""
+    symbols = [f"E{number}" for number in range(2_000)]
+
+    def union(letter: str) -> Any:
+        spaces = [f"{letter}{number}" for number in range(150)]
+        return [
+            {"type": "enum", "name": f"{space}.E", "symbols": [*symbols, space]} for space in spaces
+        ]
+
+    last = {"type": "enum", "name": "last.E", "symbols": ["x"], "default": "x"}
+    begun = time.process_time()
+    with pytest.raises(IncompatibleSchema, match="too large"):
+        reason(union("a"), [*union("b"), last])
+    assert time.process_time() - begun < 5
 
 
 def test_a_comparison_that_takes_too_long_is_refused() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
@@ -84,6 +85,28 @@ def test_a_chain_of_types_that_is_too_long_is_refused() -> None:
     assert reason(chain(50), chain(50)) == ""
     with pytest.raises(IncompatibleSchema, match="too many steps"):
         reason(chain(1_000), chain(1_000))
+
+
+def test_what_would_take_for_ever_is_refused_soon() -> None:
+    """Two unions of thousands of types that have nothing in common; a long enum as the default of
+    thousands of values.
+    """
+
+    def union(letter: str) -> Any:
+        names = [f"{letter}{number}" for number in range(3_000)]
+        return [{"type": "fixed", "name": name, "size": 1} for name in names]
+
+    symbols = [f"E{number}" for number in range(9_000)]
+    items = {"type": "enum", "name": "E", "symbols": symbols}
+    long = {"name": "y", "type": {"type": "array", "items": items}, "default": ["E8999"] * 9_000}
+    begun = time.process_time()
+    for writer, reader in (
+        (union("a"), union("b")),
+        (record("R", ("x", "int")), record("R", ("x", "int"), long)),
+    ):
+        with pytest.raises(IncompatibleSchema, match="too large"):
+            reason(writer, reader)
+    assert time.process_time() - begun < 5
 
 
 def test_a_comparison_that_takes_too_long_is_refused() -> None:

@@ -191,6 +191,44 @@ def test_what_would_take_for_ever_is_refused_soon() -> None:
     assert time.process_time() - begun < 5
 
 
+PATTERNS = {f"^x{number}[a-z]{{0,200}}$": TEXT for number in range(60)}
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (  # patterns that are large, and names that none of them matches
+            {"patternProperties": PATTERNS},
+            {
+                "patternProperties": PATTERNS,
+                "properties": {f"p{number}": TEXT for number in range(60)},
+            },
+        ),
+        (  # a pattern that has many states behind each letter of a long name
+            {"patternProperties": {"(.?){300}q": True}},
+            {"patternProperties": {"(.?){300}q": True}, "properties": {"abcdefgh" * 1_000: TEXT}},
+        ),
+        (  # many objects, each compared with one that has many required properties
+            {"allOf": [{"properties": {}, "title": str(number)} for number in range(1_500)]},
+            {
+                "properties": {f"p{number}": {} for number in range(6_000)},
+                "required": [f"r{number}" for number in range(15_000)],
+                "minProperties": 5,
+            },
+        ),
+        (  # each enum of a hundred, compared with each of a hundred others
+            {"anyOf": [{"enum": [number, *range(5_000)]} for number in range(100)]},
+            {"anyOf": [{"enum": [-number, *range(5_000)]} for number in range(100, 200)]},
+        ),
+    ],
+)
+def test_names_patterns_and_values_are_refused_soon_too(old: Any, new: Any) -> None:
+    begun = time.process_time()
+    with pytest.raises(IncompatibleSchema, match="too large"):
+        incompatibility(node(old), node(new))
+    assert time.process_time() - begun < 5
+
+
 def test_what_was_found_of_a_pair_that_is_met_again_is_looked_at_anew() -> None:
     """B is compared within A, where A is taken for compatible; but it is not."""
     a, b = {"$ref": "#/$defs/A"}, {"$ref": "#/$defs/B"}
