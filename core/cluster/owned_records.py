@@ -10,7 +10,7 @@ the record is here no more.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Generic, TypeVar
 from urllib.parse import quote, unquote
 
@@ -18,7 +18,7 @@ from msgspec import MsgspecError, Struct
 
 from magnetar.core.cluster.owned_record import OwnedRecord, RecordState
 from magnetar.core.cluster.ownership import Peer
-from magnetar.core.kernel.errors import Corrupted, Fenced, NotCoordinator
+from magnetar.core.kernel.errors import Corrupted, Fenced, NotCoordinator, NotFound
 from magnetar.core.ports.metadata_store import MetadataStore
 
 Value = TypeVar("Value")
@@ -86,11 +86,30 @@ class OwnedRecords(Generic[Value]):
         if value is not None:
             return value
         found = await self._metadata.get(self._path(name))
+        return None if found is None else self._decoded(name, found.value)
+
+    def _decoded(self, name: str, data: bytes) -> Value:
         try:
-            return None if found is None else self._kind.decode(found.value)
+            return self._kind.decode(data)
         except (MsgspecError, ValueError) as error:
             what = f"{self._kind.name} {name}"
             raise Corrupted(f"the record of {what} cannot be read: {error}") from error
+
+    async def discard_damaged(self, name: str) -> bool:
+        """Delete a record if it cannot be read; returns whether it did. `BadVersion` if somebody
+        writes it meanwhile.
+        """
+        await self.check_owner(name)
+        found = await self._metadata.get(self._path(name))
+        if found is None:
+            return False
+        try:
+            self._decoded(name, found.value)
+        except Corrupted:
+            with suppress(NotFound):  # deleted already
+                await self._metadata.delete(self._path(name), found.version)
+            return True
+        return False
 
     # -- owning -------------------------------------------------------------------------------
 

@@ -125,6 +125,8 @@ class TopicHost(Protocol):
     metadata: MetadataStore
     ownership: Ownership
     clock: Clock
+    topics: dict[str, Topic]
+    """Those that are loaded, by their full names."""
 
     async def topic(self, name: TopicName, *, create: bool) -> Topic: ...
 
@@ -146,7 +148,7 @@ class TransactionCoordinator:
         self._broker = broker
         self._form = form
         self._kind = kind
-        self._records = OwnedRecords(
+        self.records = OwnedRecords(
             broker.metadata,
             RecordKind(
                 "transaction", path, msgspec.json.encode, msgspec.json.Decoder(Transaction).decode
@@ -165,8 +167,8 @@ class TransactionCoordinator:
 
     async def open(self) -> None:
         """Load the transactions that this broker owns, and carry out stored decisions."""
-        for name in await self._records.names():
-            if await self._records.is_ours(name):
+        for name in await self.records.names():
+            if await self.records.is_ours(name):
                 slot = self._slot(name)
                 async with slot.lock:
                     try:
@@ -199,6 +201,10 @@ class TransactionCoordinator:
     def find(self, name: str) -> Transaction | None:
         slot = self._slots.get(name)
         return slot.transaction if slot is not None else None
+
+    def knows(self, name: str) -> bool:
+        """Whether there is a transaction of that name, or one that has just ended. Plain call."""
+        return name in self._slots
 
     def has_log(self, name: str, log: str) -> bool:
         """Whether a transaction includes the log. Plain call."""
@@ -275,7 +281,7 @@ class TransactionCoordinator:
     def _slot(self, name: str) -> TransactionSlot:
         slot = self._slots.get(name)
         if slot is None:
-            slot = self._slots[name] = TransactionSlot(name, self._records.unread(name))
+            slot = self._slots[name] = TransactionSlot(name, self.records.unread(name))
         return slot
 
     def _drop_unused(self, slot: TransactionSlot) -> None:
@@ -287,7 +293,7 @@ class TransactionCoordinator:
     async def _is_ready(self, slot: TransactionSlot, *, settled: bool) -> bool:
         """Whether the caller's turn begins: the record is loaded, and settled if required."""
         if slot.record.state is RecordState.UNREAD:
-            await self._records.check_owner(slot.name)
+            await self.records.check_owner(slot.name)
             await self._load(slot)
         elif slot.record.state is RecordState.UNSURE:
             try:
@@ -297,7 +303,7 @@ class TransactionCoordinator:
             self._know(slot)
             self._finish_later(slot)
         elif slot.begun is not None:
-            await self._records.check_owner(slot.name)
+            await self.records.check_owner(slot.name)
         return slot.rest.is_set() or not settled
 
     async def _load(self, slot: TransactionSlot) -> None:
@@ -337,7 +343,7 @@ class TransactionCoordinator:
             del self._slots[slot.name]
         slot.seen.set()
         slot.rest.set()
-        return self._records.elsewhere(slot.name)
+        return self.records.elsewhere(slot.name)
 
     def _forget_writer(self, writer: int, slot: TransactionSlot) -> None:
         if self._writers.get(writer) is slot:

@@ -72,7 +72,9 @@ from magnetar.core.transactions.coordinator import (
     TransactionKind,
     nothing_pending,
 )
+from magnetar.core.transactions.hanging import HangingTransactions
 from magnetar.core.transactions.transaction import Transaction, TransactionState, bytes_of_names
+from magnetar.core.transactions.transaction_id import TransactionId, id_of, name_of, shown
 
 RECORDS: Final = "/magnetar/transactions/by-id"
 NUMBERS: Final = "/magnetar/transactions/numbers"
@@ -99,8 +101,6 @@ END_SECONDS_MAX: Final = 30.0
 """How long `end` waits for the outcome to be stored everywhere; a client may ask again."""
 TTL_MS_MAX: Final = 1 << 53
 
-TransactionId = tuple[int, int]
-"""The number of the coordinator, and that of the transaction."""
 Owns = Callable[[str], bool]
 """Whether the caller may use a transaction of that owner."""
 
@@ -147,6 +147,7 @@ class TopicTransactions:
         self.counts = [TransactionCounts() for _ in range(COORDINATORS)]
         kind = TransactionKind(id_of, self._settle, is_reused=False, decided=self._decided)
         self._coordinator = TransactionCoordinator(broker, RECORDS, form, nothing_pending, kind)
+        self.hanging = HangingTransactions(broker, self._coordinator, form)
         self._next = self._reserved = 0
         """The next number, and the first one that is not reserved."""
         self._reserving = trio.Lock()
@@ -158,13 +159,15 @@ class TopicTransactions:
         await self._coordinator.open()
 
     async def run(self) -> None:
-        """Abort transactions whose time is over, until cancelled."""
-        await self._coordinator.run(TTL_MS_MAX)
+        """Abort transactions whose time is over, and log those that hang, until cancelled."""
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._coordinator.run, TTL_MS_MAX)
+            nursery.start_soon(self.hanging.run)
 
     # -- questions ------------------------------------------------------------------------------
 
     def find(self, key: TransactionId) -> Transaction | None:
-        return self._coordinator.find(_name(key))
+        return self._coordinator.find(name_of(key))
 
     def all(self) -> Iterator[tuple[TransactionId, Transaction]]:
         """All that are not ended."""
@@ -186,8 +189,8 @@ class TopicTransactions:
     def check_publish(self, key: TransactionId, topic: TopicName, owns: Owns) -> None:
         """Raise unless messages of the transaction may be published to the topic. Plain call."""
         self._check_ongoing(key, owns)
-        if not self._coordinator.has_log(_name(key), topic.full):
-            raise NotAllowed(f"topic {topic} is in no transaction {_shown(key)}")
+        if not self._coordinator.has_log(name_of(key), topic.full):
+            raise NotAllowed(f"topic {topic} is in no transaction {shown(key)}")
 
     def check_acknowledge(
         self, key: TransactionId, topic: TopicName, subscription: str, owns: Owns
@@ -195,8 +198,8 @@ class TopicTransactions:
         """Raise unless messages may be acknowledged in it. Plain call."""
         self._check_ongoing(key, owns)
         participant = _participant(topic, subscription)
-        if not self._coordinator.has_participant(_name(key), participant):
-            raise NotAllowed(f"subscription {subscription} is in no transaction {_shown(key)}")
+        if not self._coordinator.has_participant(name_of(key), participant):
+            raise NotAllowed(f"subscription {subscription} is in no transaction {shown(key)}")
 
     def _check_ongoing(self, key: TransactionId, owns: Owns) -> None:
         _usable(key, self.find(key), owns)
@@ -222,7 +225,7 @@ class TopicTransactions:
         self._next += 1
         now_ms = self._broker.clock.wall_ms()
         begun = Transaction(
-            _name(key),
+            name_of(key),
             writer=key[1],
             epoch=0,
             timeout_ms=min(ttl_ms, TTL_MS_MAX),
@@ -276,7 +279,7 @@ class TopicTransactions:
         turn of the loop.
         """
         _usable(key, self.find(key), owns)
-        coordinator, name = self._coordinator, _name(key)
+        coordinator, name = self._coordinator, name_of(key)
         waiting = self._additions.setdefault(name, [])
         waiting.append(added)
         try:
@@ -327,7 +330,7 @@ class TopicTransactions:
         """
         wanted = TransactionState.COMMITTING if commit else TransactionState.ABORTING
         coordinator = self._coordinator
-        async with coordinator.alone_with(_name(key), settled=False) as slot:
+        async with coordinator.alone_with(name_of(key), settled=False) as slot:
             found = _owned(key, slot.transaction, owns)
             if slot.begun is not None:
                 coordinator.drop(slot, commit=commit)
@@ -339,9 +342,9 @@ class TopicTransactions:
             await slot.seen.wait()
         if not slot.seen.is_set():
             outcome = found.state.value if found.decided else wanted.value
-            raise NotReady(f"transaction {_shown(key)} is {outcome}, but not everywhere yet")
+            raise NotReady(f"transaction {shown(key)} is {outcome}, but not everywhere yet")
         if slot.lost:
-            raise NotCoordinator(f"another broker coordinates transaction {_shown(key)}")
+            raise NotCoordinator(f"another broker coordinates transaction {shown(key)}")
 
     def _decided(self, found: Transaction, commit: bool, timed_out: bool) -> None:
         self.counts[id_of(found)[0]].decided(commit=commit, timed_out=timed_out)
@@ -376,20 +379,6 @@ def _stored_bytes(*names: Collection[str]) -> int:
     return sum(map(len, map(msgspec.json.encode, names)))
 
 
-def id_of(found: Transaction) -> TransactionId:
-    most, _, least = found.name.partition(".")
-    return int(most), int(least)
-
-
-def _name(key: TransactionId) -> str:
-    return f"{key[0]}.{key[1]}"
-
-
-def _shown(key: TransactionId) -> str:
-    """As Pulsar shows an id."""
-    return f"({key[0]},{key[1]})"
-
-
 def _spelled(names: Mapping[str, TopicName]) -> dict[str, str]:
     return {name.full: text for text, name in names.items() if text != name.full}
 
@@ -410,10 +399,10 @@ def subscriptions_of(found: Transaction) -> Iterator[tuple[TopicName, str]]:
 
 def _owned(key: TransactionId, found: Transaction | None, owns: Owns) -> Transaction:
     if found is None:
-        raise TransactionNotFound(f"there is no transaction {_shown(key)}")
+        raise TransactionNotFound(f"there is no transaction {shown(key)}")
     if not owns(found.owner):
         raise TransactionNotFound(
-            f"the client is neither the owner of the transaction {_shown(key)} nor a super user"
+            f"the client is neither the owner of the transaction {shown(key)} nor a super user"
         )
     return found
 
@@ -426,4 +415,4 @@ def _usable(key: TransactionId, found: Transaction | None, owns: Owns) -> Transa
 
 
 def _decided(key: TransactionId, found: Transaction) -> BrokerError:
-    return WrongTransactionState(f"transaction {_shown(key)} is {found.state.value} already")
+    return WrongTransactionState(f"transaction {shown(key)} is {found.state.value} already")

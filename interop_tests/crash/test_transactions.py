@@ -8,13 +8,19 @@ from __future__ import annotations
 import itertools
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import closing, suppress
+from pathlib import Path
 from random import Random
 from threading import Event
 
+import httpx
 import pulsar
 import pytest
+import trio
 
 from interop_tests.raw import Raw
+from magnetar.core.metadata.embedded import open_embedded
+from magnetar.core.transactions.topic_transactions import RECORDS
+from magnetar.core.transactions.transaction_id import name_of, shown
 from magnetar.wire.pulsar import commands_pb2 as pb
 from magnetar.wire.pulsar.tests import peer
 
@@ -162,6 +168,53 @@ def test_killed_after_a_step(magnetar_module, client, topics, step, commit) -> N
     consumer = client.subscribe(source, "s", pulsar.ConsumerType.Shared)
     client.create_producer(source, batching_enabled=False).send(b"next")
     assert consumer.receive(RECEIVE_MS).data() == (b"next" if is_done else b"m")
+
+
+async def _overwrite(folder: Path, path: str, value: bytes | None) -> None:
+    async with open_embedded(folder / "metadata") as store:
+        found = await store.get(path)
+        assert found is not None
+        if value is None:
+            await store.delete(path, found.version)
+        else:
+            await store.put(path, value, found.version)
+
+
+@pytest.mark.parametrize("record", [b"\x00damaged", None], ids=["damaged", "lost"])
+def test_a_lost_decision_is_given_up_by_an_operator(
+    magnetar_module, client, topics, record
+) -> None:
+    """What a repair of the metadata may leave: topics wait for a transaction that nobody knows."""
+    server, source, target = magnetar_module, topics(), topics()
+    for name in (source, target):
+        client.subscribe(name, "s", pulsar.ConsumerType.Shared).close()
+    client.create_producer(source, batching_enabled=False).send(b"m")
+    worker = Worker(server, source, target)
+    txn = done_until(worker, "acknowledged", commit=True)
+    client.create_producer(target, batching_enabled=False).send(b"behind")
+    worker.close()
+    server.stop()
+    path = f"{RECORDS}/{name_of(txn)}"
+    trio.run(_overwrite, server.data_dir, path, record)
+    server.start()
+    if record is not None:
+        assert f"transaction {name_of(txn)}: the record {path} cannot be read" in server.logs()
+    admin = f"{server.http_url}/admin"
+    for name in (source, target):
+        stats = httpx.get(f"{admin}/v2/persistent/public/default/{name}/stats").json()
+        assert stats["hangingTransactions"] == [shown(txn)]
+    reader = client.create_reader(target, pulsar.MessageId.earliest)
+    assert not reader.has_message_available()
+    abort = f"{admin}/v3/transactions/abortTransaction/{txn[0]}/{txn[1]}"
+    assert httpx.post(abort).status_code == 204
+    before = len(server.logs())
+    server.kill()
+    server.start()
+    assert "cannot be read" not in server.logs()[before:]
+    assert reader.read_next(RECEIVE_MS).data() == b"behind"
+    consumer = client.subscribe(source, "s", pulsar.ConsumerType.Shared)
+    assert consumer.receive(RECEIVE_MS).data() == b"m"
+    assert httpx.post(abort).status_code == 404
 
 
 def process(server, source: str, target: str, done: list[bytes], is_up: Event) -> None:

@@ -121,3 +121,19 @@ async def test_a_record_that_cannot_be_read_says_whose_it_is(
         await records.find("a/b")
     with pytest.raises(Corrupted):
         await records.claim("a/b")
+
+
+async def test_only_a_record_that_cannot_be_read_is_discarded(
+    store: Flaky, table: OwnershipTable
+) -> None:
+    records = records_in(store, table)
+    assert not await records.discard_damaged("a/b"), "there is none"
+    await write(records, "value")
+    assert not await records.discard_damaged("a/b")
+    await overwrite(store, "/groups/a%2Fb", b"\xff")
+    assert await records.discard_damaged("a/b")
+    assert await records.names() == []
+    table.groups["a/b"] = Peer(7)
+    await overwrite(store, "/groups/a%2Fb", b"\xff")
+    with pytest.raises(NotCoordinator):
+        await records.discard_damaged("a/b")

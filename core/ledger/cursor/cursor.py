@@ -168,7 +168,17 @@ class Cursor:
     def hold(
         self, key: TransactionKey, ranges: Sequence[EntryRange], parts: Sequence[HeldPart]
     ) -> None:
-        """Acknowledge in an open transaction; `TransactionConflict` if that cannot be."""
+        """Acknowledge in an open transaction; `TransactionConflict` if that cannot be. What is
+        stored later is none of it.
+        """
+        confirmed = self._ledger.chain.confirmed
+        if any((one[0], one[2]) > confirmed for one in ranges):
+            ranges = [
+                (one[0], one[1], one[2] if one[0] < confirmed[0] else min(one[2], confirmed[1]))
+                for one in ranges
+                if (one[0], one[1]) <= confirmed
+            ]
+        parts = [one for one in parts if (one[0], one[1]) <= confirmed]
         self._changed()
         self.pending.hold(key, ranges, parts)
 

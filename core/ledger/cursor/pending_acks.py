@@ -266,6 +266,8 @@ class PendingAcks:
             self._check_whole(key, each)
         for part in parts:
             self._check_part(key, part)
+        if not ranges and not parts:
+            return
         held = self.held.setdefault(key, _Held())
         self._weight -= held.weight
         for ledger_id, first, last in ranges:

@@ -36,8 +36,9 @@ from magnetar.core.topic.persistent_topic import PersistentTopic
 from magnetar.core.topic.subscription.subscription import SubscriptionType
 from magnetar.core.transactions import topic_transactions
 from magnetar.core.transactions.coordinator import DELETE_SECONDS
-from magnetar.core.transactions.topic_transactions import TopicTransactions, TransactionId
+from magnetar.core.transactions.topic_transactions import TopicTransactions
 from magnetar.core.transactions.transaction import TransactionState
+from magnetar.core.transactions.transaction_id import TransactionId
 
 SOURCE, TARGET = TopicName.parse("source"), TopicName.parse("target")
 

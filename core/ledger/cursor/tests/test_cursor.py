@@ -418,3 +418,27 @@ async def test_up_to_a_place_beyond_the_end_is_up_to_the_end(
     assert not cursor.pending.covers((0, 2))
     cursor.end_transaction((0, 1), committed=True)
     assert cursor.mark_delete == (0, 1)
+
+
+@pytest.mark.parametrize("beyond", [(0, 1, 3), (0, 2, 2), (1 << 62, 0, 1 << 62)])
+async def test_entries_beyond_the_end_are_not_held(
+    bench_: Bench, beyond: tuple[int, int, int]
+) -> None:
+    """As acknowledgements outside of transactions are ignored there."""
+    ledger = await log_of(bench_, 2)
+    cursor = await created(bench_, ledger)
+    cursor.hold((0, 1), [(0, 0, 0), beyond], [(0, 2, 0b01, 2), (1 << 62, 0, 0b01, 2)])
+    await stored(ledger, b"later", b"and later")
+    assert not cursor.pending.covers((0, 2))
+    assert cursor.pending.left_of((0, 2), None) is None
+    held = cursor.end_transaction((0, 1), committed=True)
+    assert held.ranges[0][:2] == (0, 0)
+    assert held.ranges[-1][2] <= 1
+    assert not held.parts
+
+
+async def test_nothing_is_held_of_what_is_beyond_the_end(bench_: Bench) -> None:
+    ledger = await log_of(bench_, 2)
+    cursor = await created(bench_, ledger)
+    cursor.hold((0, 1), [(0, 2, 5)], [])
+    assert not cursor.pending

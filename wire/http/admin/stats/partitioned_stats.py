@@ -12,7 +12,7 @@ from typing import Any, Final
 
 Json = dict[str, Any]
 
-LISTS: Final = ("publishers", "consumers")
+LISTS: Final = ("publishers", "consumers", "hangingTransactions")
 AVERAGES: Final = ("averageMsgSize", "avgMessagesPerEntry")
 OLDEST: Final = (
     "earliestMsgPublishTimeInBacklog",

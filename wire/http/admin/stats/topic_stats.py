@@ -26,6 +26,7 @@ from magnetar.core.topic.subscription.consumer import Consumer, Subscription
 from magnetar.core.topic.subscription.statistics import SubscriptionStatistics
 from magnetar.core.topic.subscription.subscription import PersistentSubscription
 from magnetar.core.topic.topic import Topic
+from magnetar.core.transactions.transaction_id import shown
 from magnetar.wire.http.admin.stats.compaction_stats import add_compaction, compaction
 from magnetar.wire.http.admin.stats.held_stats import add_held
 from magnetar.wire.http.admin.stats.partitioned_stats import Sum
@@ -105,15 +106,21 @@ async def described(request: AdminRequest, topic: Topic) -> Json:
         "topicCreationTimeStamp": topic.created_ms,
         "lastPublishTimeStamp": topic.last_published_ms,
         "compaction": compaction(topic),
-        **_transactions(topic),
+        **await _transactions(request, topic),
     }
 
 
-def _transactions(topic: Topic) -> Json:
-    """Of all protocols; the aborted ones are those that the topic still has messages of."""
-    stored = topic.stored
+async def _transactions(request: AdminRequest, topic: Topic) -> Json:
+    """Of all protocols; the aborted ones are those that the topic still has messages of, and those
+    that hang are Pulsar's.
+    """
+    stored, transactions = topic.stored, request.services.options.transactions
     index = None if stored is None else stored.ledger.transactions
+    hanging = list[str]()
+    if stored is not None and transactions is not None:
+        hanging += map(shown, await transactions.hanging.of(stored))
     return {
+        "hangingTransactions": hanging,
         "ongoingTxnCount": 0 if index is None else len(index.open),
         "abortedTxnCount": 0 if index is None else len(index.aborted),
         "committedTxnCount": 0 if index is None else index.committed,

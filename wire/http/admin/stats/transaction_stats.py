@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from starlette.exceptions import HTTPException
 
 from magnetar.core.kernel.cooperation import Cooperative
-from magnetar.core.kernel.errors import TransactionNotFound, Unauthorized
+from magnetar.core.kernel.errors import Corrupted, TransactionNotFound, Unauthorized
 from magnetar.core.ledger.log.chain import Position
 from magnetar.core.security.actions import Action, ResourceType
 from magnetar.core.topic.persistent_topic import PersistentTopic
@@ -20,10 +20,10 @@ from magnetar.core.topic.subscription.subscription import PersistentSubscription
 from magnetar.core.transactions.topic_transactions import (
     COORDINATORS,
     TopicTransactions,
-    TransactionId,
     subscriptions_of,
 )
 from magnetar.core.transactions.transaction import Transaction, TransactionState
+from magnetar.core.transactions.transaction_id import TransactionId
 from magnetar.wire.http.admin.topic_lookup import persistent, subscription_of
 from magnetar.wire.http.request import AdminRequest
 from magnetar.wire.http.rights import Needs
@@ -129,8 +129,17 @@ async def slow(request: AdminRequest) -> Json:
 
 
 async def abort(request: AdminRequest) -> None:
-    """Abort a transaction, whoever began it."""
-    await _transactions(request).end(_key(request), lambda _owner: True, commit=False)
+    """Abort a transaction, whoever began it; also one that no coordinator knows any more."""
+    transactions, key = _transactions(request), _key(request)
+    try:
+        await transactions.end(key, _everybody, commit=False)
+    except (Corrupted, TransactionNotFound):
+        if not await transactions.hanging.abort(key):
+            raise
+
+
+def _everybody(_owner: str) -> bool:
+    return True
 
 
 # -- coordinators ------------------------------------------------------------------------------

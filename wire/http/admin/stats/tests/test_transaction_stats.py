@@ -13,8 +13,9 @@ from magnetar.core.kernel.names import TopicName
 from magnetar.core.security.tests.people import guarded
 from magnetar.core.testing.client import attached
 from magnetar.core.testing.entries import entry, part
+from magnetar.core.testing.metadata import remove
 from magnetar.core.topic.subscription.subscription import SubscriptionType
-from magnetar.core.transactions.topic_transactions import TopicTransactions
+from magnetar.core.transactions.topic_transactions import RECORDS, TopicTransactions
 from magnetar.wire.http.admin.stats.transaction_stats import TABLE
 from magnetar.wire.http.tests.visitor import Visitor, visiting
 
@@ -112,6 +113,25 @@ async def test_one_over_its_life(visitor: Visitor) -> None:
     assert found == {"startPosition": None, "aborted": True}
     stats = await visitor.get("/admin/v2/persistent/public/default/t/stats")
     assert (stats["ongoingTxnCount"], stats["abortedTxnCount"]) == (0, 1)
+
+
+async def test_one_that_hangs_is_shown_and_aborted(visitor: Visitor) -> None:
+    transactions = given(visitor)
+    topic = await visitor.topic("t")
+    key = await transactions.begin(2, 60_000, "me")
+    await transactions.add_topics(key, [TOPIC.full], mine)
+    topic.publish([part(key)], None, topic.in_transaction(key, lambda _result: None))
+    (behind,) = await visitor.publish("t", [entry()])
+    stats = "/admin/v2/persistent/public/default/t/stats"
+    assert (await visitor.get(stats))["hangingTransactions"] == []
+    await remove(visitor.broker.metadata, f"{RECORDS}/2.{key[1]}")
+    given(visitor)  # as after a restart
+    assert (await visitor.get(stats))["hangingTransactions"] == [f"(2,{key[1]})"]
+    await visitor.does("POST", f"{HERE}/abortTransaction/2/{key[1]}")
+    found = await visitor.get(stats)
+    assert (found["hangingTransactions"], found["abortedTxnCount"]) == ([], 1)
+    assert topic.transactions.index.stable_position(topic.ledger.chain.confirmed) > behind
+    await visitor.fails(404, "POST", f"{HERE}/abortTransaction/2/{key[1]}")
 
 
 @pytest.mark.parametrize("asked", ["pendingAckStats", "positionStatsInPendingAck"])
