@@ -121,7 +121,7 @@ class MicroBatches:
         """Where the next batch ends; `start` if there is nothing to read."""
         begun = decoded(start)
         try:
-            plans = self._newest = self._planner.plans(begun.places)
+            plans = self._newest = self._plans(begun.places, fresh=begun.is_fresh)
             places = self._places(begun, plans)
             self._hold(places)
             ends = self._ends(places, plans)
@@ -147,7 +147,13 @@ class MicroBatches:
         planned, self._planned = self._planned, None
         if planned is not None and planned[0] == end:
             return planned[1]
-        return self._planner.plans(ends)
+        return self._plans(ends, fresh=False)
+
+    def _plans(self, known: Places, *, fresh: bool) -> Plans:
+        """What the server says of each log. Only a query that has read nothing yet, or is to fail
+        when messages are lost, insists on topics that are named: others may have been deleted.
+        """
+        return self._planner.plans(known, lenient=not (fresh or self._options.fail_on_data_loss))
 
     def _hold(self, places: Places) -> None:
         """Have the server keep what is behind these places, where it does not yet."""
@@ -199,10 +205,17 @@ class MicroBatches:
     # -- where logs are -----------------------------------------------------------------------
 
     def _places(self, begun: StreamOffset, plans: Plans) -> dict[str, Place]:
-        """Where the next batch begins in each log."""
+        """Where the next batch begins in each log. What the query is not told to read any more has
+        its place kept, for when it is told again; what has been deleted has none.
+        """
         found = {}
         for topic, place in begun.places.items():
-            found[topic] = self._check(topic, place, plans.get(topic))
+            checked = self._check(topic, place, plans.get(topic))
+            if topic in plans or not self._planner.reads(TopicName.parse(topic)):
+                found[topic] = checked
+            else:  # it leaves the offset: who takes its name later is read from its beginning
+                self._first.pop(topic, None)
+                self._held.discard(topic)
         fresh = {topic: plan for topic, plan in plans.items() if topic not in found}
         unknown = {topic: plan for topic, plan in fresh.items() if topic not in self._first}
         if begun.is_fresh:

@@ -1,15 +1,19 @@
 """The job that keeps tables of topics: each message once, whatever happens."""
 
+import json
 import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 from pyarrow import dataset
 
+from interop_tests.waiting import until
 from magnetar.spark_connector.errors import OptionError
 from magnetar.spark_connector.jobs import lake
 from magnetar.spark_connector.jobs.session import TopicSelection
@@ -135,25 +139,94 @@ def batches_done(folder: Path) -> int:
     return len([one for one in commits.glob("*") if one.name.isdecimal()])
 
 
-def test_a_killed_job_goes_on(lending, kept, send, topic, tmp_path) -> None:
+@pytest.fixture
+def started(lending, topic, tmp_path):
+    """Starts a job as users do, in a group of processes of its own, as a terminal does."""
+
+    @contextmanager
+    def started(*arguments: str) -> Iterator[subprocess.Popen[str]]:
+        words = [
+            sys.executable, "-m", "magnetar.spark_connector.jobs.lake", "--url", lending.http_url,
+            "--topic", topic, "--to", str(tmp_path / "table"), "--master", "local[2]",
+            "--rows-per-batch", str(ROWS_PER_BATCH), *arguments,
+        ]  # fmt: skip
+        with (
+            (tmp_path / "stdout").open("w") as out,
+            (tmp_path / "stderr").open("w") as said,
+            subprocess.Popen(
+                words, env={**os.environ, **workers_environment()}, stdout=out, stderr=said,
+                text=True, start_new_session=True,
+            ) as job,
+        ):  # fmt: skip
+            try:
+                yield job
+            finally:
+                with suppress(ProcessLookupError):
+                    os.killpg(job.pid, signal.SIGKILL)
+
+    return started
+
+
+def test_a_killed_job_goes_on(started, kept, send, topic, tmp_path) -> None:
     count = ROWS_PER_BATCH * 40
     send(topic, *range(count))
     folder = tmp_path / "table"
-    words = [
-        sys.executable, "-m", "magnetar.spark_connector.jobs.lake", "--url", lending.http_url,
-        "--topic", topic, "--to", str(folder), "--rows-per-batch", str(ROWS_PER_BATCH),
-        "--master", "local[2]",
-    ]  # fmt: skip
-    with subprocess.Popen(
-        words, env={**os.environ, **workers_environment()}, stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    ) as job:  # fmt: skip
+    with started() as job:
         while batches_done(folder) < 3:
             assert job.poll() is None
         os.killpg(job.pid, signal.SIGKILL)
     assert batches_done(folder) < 40, "it came too late"
     kept("parquet", rows_per_batch=1_000_000)
     assert values("parquet", folder) == list(range(count))
+
+
+def test_a_job_that_is_stopped_says_so_in_one_line(started, kept, send, topic, tmp_path) -> None:
+    """Ctrl-C goes to all processes of a terminal, Spark's workers too."""
+    count = ROWS_PER_BATCH * 40
+    send(topic, *range(count))
+    folder = tmp_path / "table"
+    with started() as job:
+        while batches_done(folder) < 3:
+            assert job.poll() is None
+        os.killpg(job.pid, signal.SIGINT)
+        assert job.wait(60) == 130
+    said = (tmp_path / "stderr").read_text()
+    _, _, behind = said.partition("starting Spark")
+    _, *lines = behind.splitlines()
+    assert lines.pop() == "magnetar: stopped by Ctrl-C; run it again, and it goes on where it was"
+    assert [line for line in lines if not line.startswith("writing messages: ")] == []
+    assert (tmp_path / "stdout").read_text() == ""
+    kept("parquet", rows_per_batch=1_000_000)
+    assert values("parquet", folder) == list(range(count))
+
+
+def test_a_job_that_is_stopped_while_spark_starts_leaves_no_java(started, tmp_path) -> None:
+    said = tmp_path / "stderr"
+    with started() as job:
+        until(lambda: said.read_text() or job.poll() is not None)  # Java's first words
+        os.killpg(job.pid, signal.SIGINT)
+        assert job.wait(60) == 130
+        until(lambda: not alive(job.pid))
+    assert "Traceback" not in said.read_text()
+
+
+def alive(group: int) -> list[str]:
+    """The processes of a group that run."""
+    words = ["ps", "-e", "-o", "pgid=,stat=,args="]
+    lines = subprocess.run(words, capture_output=True, text=True, check=True).stdout.splitlines()
+    found = [line.split(maxsplit=2) for line in lines]
+    return [args for each, stat, *args in found if int(each) == group and not stat.startswith("Z")]
+
+
+def test_a_job_that_goes_on_ends_when_it_is_told(started, send, topic, tmp_path) -> None:
+    send(topic, *range(20))
+    with started("--continuous", "1", "--json") as job:
+        until(lambda: batches_done(tmp_path / "table") or job.poll() is not None, seconds=120)
+        job.terminate()
+        assert job.wait(60) == 0
+    assert json.loads((tmp_path / "stdout").read_text())["facts"]["messages"] == 20
+    assert "Traceback" not in (tmp_path / "stderr").read_text()
+    assert values("parquet", tmp_path / "table") == list(range(20))
 
 
 def test_two_jobs_do_not_share_a_table(kept, send, topic, tmp_path) -> None:

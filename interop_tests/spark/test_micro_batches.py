@@ -289,6 +289,34 @@ def test_deleted_and_made_again(lending, send, connect, topic) -> None:
     assert query.restart().batch() == [b"0"]
 
 
+@pytest.mark.parametrize("option", ["topics", "topicsPattern"])
+def test_what_is_deleted_leaves_the_offset(lending, send, connect, topics, caplog, option) -> None:
+    """It is told once; and one that comes later under the name is read from its beginning."""
+    gone, stays = topics(), topics()
+    send(gone, *numbers(5))
+    send(stays, "a")
+    named = f"{gone},{stays}" if option == "topics" else f"{gone}|{stays}"
+    query = Query(lending, startingOffsets="earliest", **{option: named})
+    assert sorted(query.batch()) == [*encoded(numbers(5)), b"a"]
+    url = f"{lending.http_url}/admin/v2/persistent/public/default/{gone}?force=true"
+    assert httpx.delete(url).status_code == 204
+    with pytest.raises(DataLossError, match=f"{gone} has been deleted"):
+        query.planned()
+    query.given["failOnDataLoss"] = "false"
+    query = query.restart()
+    assert query.batch() == [], "the batch that stores that it is gone"
+    assert list(query.at["pos"]) == [f"persistent://public/default/{stays}"]
+    assert query.batch() is None
+    assert caplog.text.count(f"{gone} has been deleted") == 1
+    query = query.restart()
+    assert query.batch() is None
+    producer = connect(lending.pulsar_url).create_producer(gone)
+    for number in numbers(10, 17):
+        producer.send(number.encode())
+    assert query.batch() == encoded(numbers(10, 17))
+    assert query.restart().batch() is None
+
+
 def test_made_again_with_as_many_messages(lending, send, connect, topic) -> None:
     query = Query(lending, topic=topic, startingOffsets="earliest")
     send(topic, *numbers(5))

@@ -5,7 +5,7 @@ Standard output has the report, and nothing else; progress goes to standard erro
     0  done, and nothing is wrong
     1  done, and something is wrong: the report says what
     2  not done: a sentence says why
-    130  interrupted
+    130  stopped by Ctrl-C; 143 by SIGTERM
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import Struct
 
 from magnetar.spark_connector.errors import ConnectorError, OptionError
+from magnetar.spark_connector.jobs.interruption import Interruption, signals_to
 from magnetar.spark_connector.jobs.reports import page
 from magnetar.spark_connector.jobs.reports.progress import StepProgress
 from magnetar.spark_connector.jobs.reports.report import JobReport
@@ -31,10 +32,9 @@ if TYPE_CHECKING:
 
 WRONG: Final = 1
 FAILED: Final = 2
-INTERRUPTED: Final = 130
 EXIT_CODES: Final = (
     "exit codes: 0 all is well, 1 something is wrong (the report says what), "
-    "2 the job could not be done"
+    "2 the job could not be done,\n130 it was stopped by Ctrl-C, 143 by SIGTERM"
 )
 _OURS: Final = re.compile(r"magnetar\.spark_connector(?:\.\w+)+Error: (.+)")
 _OF_PYTHON: Final = re.compile(r"\[PYTHON_DATA_SOURCE_ERROR\]|Traceback")
@@ -50,6 +50,8 @@ class JobCommand(Struct, frozen=True):
     run: Callable[[SparkSession, Any, StepProgress], JobReport]
     options: Callable[[argparse.Namespace], Any]
     examples: str = ""
+    when_stopped: str = ""
+    """What is said of a job that was stopped before its end, behind that it was."""
 
 
 def add_source(parser: argparse.ArgumentParser, *, needed: bool = True) -> None:
@@ -129,22 +131,42 @@ def main(command: JobCommand, arguments: Sequence[str] | None = None) -> int:
         chosen = command.options(found)
     except OptionError as error:
         parser.error(str(error))
-    progress = StepProgress(quiet=found.quiet)
+    interruption = Interruption()
     try:
-        with progress.step("starting Spark"):
-            spark = session(command.name, found.master or _master(), dict(found.conf))
-        try:
-            report = command.run(spark, chosen, progress)
-        finally:
-            spark.stop()
+        report = _run(command, found, chosen, interruption)
     except KeyboardInterrupt:
-        return INTERRUPTED
+        return _stopped(command, interruption)
     except Exception as error:  # of Spark's, by what caused them; others are ours
+        if interruption.number:
+            return _stopped(command, interruption)
         if (sentence := sentence_of(error)) is None:
             raise
         sys.stderr.write(f"magnetar: {sentence}\n")
         return FAILED
     return _tell(report, found)
+
+
+def _run(
+    command: JobCommand, found: argparse.Namespace, chosen: Any, interruption: Interruption
+) -> JobReport:
+    progress = StepProgress(quiet=found.quiet)
+    with signals_to(interruption.hear), progress.step("starting Spark"):
+        spark = session(command.name, found.master or _master(), dict(found.conf))
+    try:
+        with signals_to(interruption.hear):  # again, since Spark has put its own handler there
+            interruption.guard(spark)
+            report = command.run(spark, chosen, progress)
+        interruption.check()
+        return report
+    finally:
+        interruption.wait()
+        spark.stop()
+
+
+def _stopped(command: JobCommand, interruption: Interruption) -> int:
+    said = f"magnetar: stopped by {interruption.cause}{command.when_stopped}\n"
+    interruption.out.write(said)
+    return interruption.exit_code
 
 
 def _master() -> str:

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import argparse
 import json
-import signal
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+import threading
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -21,6 +20,7 @@ from msgspec import Struct
 
 from magnetar.spark_connector.errors import OptionError
 from magnetar.spark_connector.jobs import command
+from magnetar.spark_connector.jobs.interruption import signals_to
 from magnetar.spark_connector.jobs.reports.progress import SILENT, StepProgress
 from magnetar.spark_connector.jobs.reports.report import BarChart, JobReport, ReportTable, Size
 from magnetar.spark_connector.jobs.session import TopicSelection
@@ -73,20 +73,32 @@ def run(spark: SparkSession, options: LakeOptions, progress: StepProgress = SILE
     for name, value in ON_A_LOCAL_DISK.items():
         spark.conf.set(name, value)
     files: list[StagedFile] = []
+    ended = threading.Event()
     before = after = 0
     folder = options.table.resolve()
     with FORMATS[options.format](folder) as table:
         with progress.step("writing messages") as at:
             query = _started(spark, options, folder, table, files)
-            with _stopped_by_signals(query, goes_on=options.continuous_seconds > 0):
-                while not query.awaitTermination(POLL_SECONDS):
-                    at(*_done(query))
+            if options.continuous_seconds:  # to be stopped is its end, and no failure
+                with signals_to(lambda _: ended.set()):
+                    _wait(query, at, ended)
+            else:
+                _wait(query, at, ended)
         if options.compact:
             today = datetime.now(UTC).date().isoformat()
             with progress.tasks(spark, "merging files of past days"):
                 for count in table.compact(spark, today):
                     before, after = before + count.before, after + count.after
     return _report(files, before, after)
+
+
+def _wait(query: StreamingQuery, at: Callable[[int, int], None], ended: threading.Event) -> None:
+    """Until the query ends, or is to end."""
+    while not query.awaitTermination(POLL_SECONDS):
+        if ended.is_set():
+            query.stop()
+            return
+        at(*_done(query))
 
 
 def _started(
@@ -142,21 +154,6 @@ def _offsets(said: Any) -> dict[str, int]:
     """The offset in each log, of an offset as the stream stores it (`stream.py`)."""
     found = json.loads(said) if isinstance(said, str) else said
     return {log: place[2] for log, place in ((found or {}).get("pos") or {}).items()}
-
-
-@contextmanager
-def _stopped_by_signals(query: StreamingQuery, *, goes_on: bool) -> Iterator[None]:
-    """A job that goes on is ended by Ctrl-C or SIGTERM, and that is no failure."""
-    if not goes_on:
-        yield
-        return
-    former = signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
-        yield
-    except KeyboardInterrupt:
-        query.stop()
-    finally:
-        signal.signal(signal.SIGTERM, former)
 
 
 def _report(files: Sequence[StagedFile], before: int, after: int) -> JobReport:
@@ -233,6 +230,7 @@ kill at any moment: run it again, and it goes on where it was.
     """\
   lake --pattern 'shop/orders/.*' --to /data/orders --compact
   lake --topic orders --to /data/orders --format delta --continuous 30""",
+    "; run it again, and it goes on where it was",
 )
 
 if __name__ == "__main__":

@@ -212,6 +212,7 @@ since the last one, and replaces the table as a whole.
     _options,
     """\
   snapshot --topic customers --to /data/customers""",
+    "; the snapshot is as it was, run it again",
 )
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ It runs in the driver, and is the only part that asks the server.
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -22,6 +23,7 @@ from magnetar.spark_connector.planning.ranges import EntryRange, aborted_of, bet
 from magnetar.spark_connector.reading.range_reader import Task
 from magnetar.spark_connector.service import LedgerFacts, ReadingService
 
+log = logging.getLogger(__name__)
 Plans = Mapping[str, ReadingPlan]
 Places = Mapping[str, Place]
 
@@ -35,10 +37,12 @@ class Planner:
         self.service = ReadingService(
             options.service_urls, options.timeout_seconds, options.security
         )
+        self._absent: frozenset[str] = frozenset()
+        """Topics of which it has been said that they are not there."""
 
     def plans(self, known: Iterable[str] = (), *, lenient: bool = False) -> Plans:
         """Each topic, or partition, as it is now. One that was named and is not there is a mistake,
-        unless it was `known` before, or all of them may be gone (`lenient`).
+        unless it was `known` before, or any of them may be gone (`lenient`): that is a warning.
         """
         names = self.options.topics or self._matching()
         if not names:
@@ -48,6 +52,9 @@ class Planner:
         never = [topic for topic in found.missing if topic not in before]
         if never and self.options.topics and not lenient:
             raise OptionError(f"there is no topic {', '.join(never)}")
+        if new := [topic for topic in never if topic not in self._absent]:
+            log.warning("there is no topic %s: it is read once there is", ", ".join(new))
+        self._absent = frozenset(never)
         return found.topics
 
     def _matching(self) -> Sequence[str]:

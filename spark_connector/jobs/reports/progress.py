@@ -33,10 +33,13 @@ class StepProgress:
         began = time.monotonic()
         if self._terminal:
             self._bar(label, 0, 0, 0)
-        yield lambda done, total: self.at(label, done, total, time.monotonic() - began)
+        try:
+            yield lambda done, total: self.at(label, done, total, time.monotonic() - began)
+        finally:
+            if self._terminal:  # what is said next has the line for itself
+                self._out.write("\r\x1b[K")
+                self._out.flush()
         seconds = time.monotonic() - began
-        if self._terminal:
-            self._out.write("\r\x1b[K")
         if not self._quiet:
             self._out.write(f"{label}: {seconds:.1f} s\n")
             self._out.flush()
