@@ -11,7 +11,7 @@ from typing import Final
 
 import trio
 
-from magnetar.core.broker.broker import Broker
+from magnetar.core.broker.broker import Broker, in_use
 from magnetar.core.broker.topic_list import topics_of
 from magnetar.core.kernel.cooperation import Cooperative
 from magnetar.core.kernel.errors import (
@@ -133,7 +133,7 @@ async def delete_partitioned(broker: Broker, name: TopicName, *, force: bool) ->
     if not force:
         for each in present:
             if (await broker.topic(each, create=False)).in_use:
-                raise NotAllowed(f"topic {each} has producers, consumers or subscriptions")
+                raise in_use(each)
     with broker.going.one_more(name.full):
         for each in present:
             await broker.delete(each, force=True)

@@ -357,7 +357,7 @@ class Broker:
         async with self._alone_with(name):
             topic = await self._loaded(name, create=False, by_order=False)
             if not force and topic.in_use:
-                raise NotAllowed(f"topic {name} has producers, consumers or subscriptions")
+                raise in_use(name)
             if not only_if(topic):
                 return False
             await topic.delete(partial(self._forget_records, name))
@@ -418,3 +418,8 @@ class Broker:
                 for cursor in cursors:
                     cursor.flush()
                 self._schedule()
+
+
+def in_use(name: TopicName) -> NotAllowed:
+    """Why a topic is not deleted."""
+    return NotAllowed(f"topic {name} has producers or consumers that are connected")

@@ -255,11 +255,13 @@ class NonPersistentTopic:
 
     @property
     def in_use(self) -> bool:
-        return bool(len(self.producers) or self.subscriptions)
+        return bool(len(self.producers)) or any(
+            one.consumers for one in self.subscriptions.values()
+        )
 
     def idle(self, *, caught_up_is_enough: bool) -> bool:
         """Whether no client is connected."""
-        return not self.in_use
+        return not len(self.producers) and not self.subscriptions
 
     # -- producers ----------------------------------------------------------------------------
 

@@ -565,7 +565,9 @@ class PersistentTopic:
 
     @property
     def in_use(self) -> bool:
-        return bool(len(self.producers) or self.subscriptions)
+        return bool(len(self.producers)) or any(
+            one.consumers for one in self.subscriptions.values()
+        )
 
     def idle(self, *, caught_up_is_enough: bool) -> bool:
         """Whether there are no producers, and no consumers or nothing left to consume."""

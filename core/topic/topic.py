@@ -154,7 +154,9 @@ class AdministeredTopic(AnyTopic, Protocol):
     def last_published_ms(self) -> int: ...
 
     @property
-    def in_use(self) -> bool: ...
+    def in_use(self) -> bool:
+        """Whether producers or consumers are connected."""
+        ...
 
     def idle(self, *, caught_up_is_enough: bool) -> bool:
         """Whether it need not stay loaded."""

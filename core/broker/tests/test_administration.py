@@ -26,9 +26,11 @@ from magnetar.core.policy.values import AutoTopicCreation, SchemaStrategy
 from magnetar.core.schema.schema import SchemaKind, TopicSchema
 from magnetar.core.testing.bench import settled
 from magnetar.core.testing.broker import running
-from magnetar.core.testing.client import ClientProducer
+from magnetar.core.testing.client import ClientProducer, attached
 from magnetar.core.testing.ledgers import MemoryLedgers
 from magnetar.core.testing.turns import counted_turns
+from magnetar.core.topic.persistent_topic import PersistentTopic
+from magnetar.core.topic.subscription.subscription import SubscriptionType
 from magnetar.core.topic.topic import Topic
 
 NAMESPACE = NamespaceName.parse("public/default")
@@ -74,8 +76,9 @@ async def test_all_partitions_are_there_at_once(broker: Broker) -> None:
 async def test_a_partitioned_topic_in_use_stays_whole(broker: Broker) -> None:
     await administration.create_partitioned(broker, A, 2)
     topic = await broker.topic(A.partition(1))
-    await topic.subscription("s")  # type: ignore[union-attr, misc]  # it is persistent
-    with pytest.raises(NotAllowed):
+    assert isinstance(topic, PersistentTopic)
+    await attached(topic, SubscriptionType.SHARED)
+    with pytest.raises(NotAllowed, match="has producers or consumers"):
         await administration.delete_partitioned(broker, A, force=False)
     assert len(await topics_of(broker, NAMESPACE)) == 2
     await administration.delete_partitioned(broker, A, force=True)

@@ -56,10 +56,12 @@ def test_a_session_that_is_being_started_is_awaited() -> None:
     assert spark.ended == [], "whoever has started it stops it"
 
 
-def test_what_fails_meanwhile_is_not_told() -> None:
-    interruption, out = Interruption(), sys.stderr
+def test_what_fails_meanwhile_is_not_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    out = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", out)
+    interruption = Interruption()
     interruption.hear(signal.SIGINT)
-    print("Traceback", file=sys.stderr)
+    sys.stderr.write("Traceback\n")
     logging.getLogger("py4j").error("Traceback")
     assert interruption.out is out
     assert out.getvalue() == ""

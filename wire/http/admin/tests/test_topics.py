@@ -4,7 +4,9 @@ import pytest
 
 from magnetar.core.kernel.errors import StorageFailed
 from magnetar.core.testing.bench import settled
+from magnetar.core.testing.client import attached
 from magnetar.core.testing.entries import entry
+from magnetar.core.topic.subscription.subscription import SubscriptionType
 from magnetar.wire.http.endpoints.lookup import BUNDLE
 from magnetar.wire.http.tests.visitor import Visitor
 
@@ -41,8 +43,20 @@ async def test_a_topic_needs_its_namespace(visitor: Visitor) -> None:
 async def test_a_topic_in_use_goes_only_by_force(visitor: Visitor) -> None:
     await visitor.does("PUT", f"{HERE}/a")
     await visitor.does("PUT", f"{HERE}/a/subscription/s")
+    consumer = await attached(await visitor.topic(f"{FULL}/a"), SubscriptionType.SHARED)
     await visitor.fails(412, "DELETE", f"{HERE}/a")
     await visitor.does("DELETE", f"{HERE}/a?force=true")
+    assert consumer.events == ["closed"]
+
+
+async def test_a_topic_to_which_nobody_is_connected_goes_with_its_subscriptions(
+    visitor: Visitor,
+) -> None:
+    """As Apache's broker 4.2 deletes it."""
+    await visitor.publish(f"{FULL}/a", [b"not consumed"])
+    await visitor.does("PUT", f"{HERE}/a/subscription/s")
+    await visitor.does("DELETE", f"{HERE}/a")
+    assert await visitor.get(HERE) == []
 
 
 async def test_a_partitioned_topic_comes_grows_and_goes(visitor: Visitor) -> None:
