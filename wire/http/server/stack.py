@@ -35,6 +35,7 @@ from magnetar.wire.http.rights import CHALLENGE
 from magnetar.wire.http.routes import refusal
 from magnetar.wire.http.server.answers import Bounded
 from magnetar.wire.http.server.http1 import Http1Connection
+from magnetar.wire.http.server.unread_body import UnreadBody
 from magnetar.wire.http.services import HttpServices
 
 log = logging.getLogger(__name__)
@@ -62,7 +63,7 @@ def application(services: HttpServices, paths: Sequence[BaseRoute]) -> ASGIApp:
         },
     )
     app.router.redirect_slashes = False
-    return Guarded(Bounded(EncodedPaths(app), services.memory), services)
+    return UnreadBody(Guarded(Bounded(EncodedPaths(app), services.memory), services))
 
 
 class EncodedPaths:

@@ -141,3 +141,18 @@ async def test_who_leaves_in_the_middle_of_a_body_is_no_failure(
                 with suppress(trio.BrokenResourceError):
                     await stream.receive_some()
     assert not [one for one in caplog.records if one.levelname == "ERROR"]
+
+
+async def test_an_answer_that_needs_no_body_leaves_the_connection_usable() -> None:
+    """The server closed it, or stopped reading it for 20 s, and the next request was lost."""
+    head = b"POST /admin/v2/resourcegroups/x HTTP/1.1\r\nhost: localhost\r\n"
+    head += b"content-length: 300000\r\n\r\n"
+    async with served() as dial:
+        for _ in range(20):
+            async with await dial() as stream:
+                await stream.send_all(head)
+                await stream.send_all(bytes(300_000))
+                await stream.send_all(HEAD + b"connection: close\r\n\r\n")
+                received, _ = await said(stream)
+                assert received.count(b"HTTP/1.1 ") == 2
+                assert received.endswith(b"ok")
