@@ -47,6 +47,7 @@ class Connection:
 
     __slots__ = (
         "_farewell",
+        "answers",
         "ending",
         "fd",
         "given_bytes",
@@ -103,6 +104,8 @@ class Connection:
         """The number of waiting bytes that the peer has taken."""
         self.given_bytes = 0
         """Bytes of deliveries and of counted replies packed for it."""
+        self.answers = False
+        """Whether it has acknowledged what it was sent, as its session knows: then it reads."""
         self.passed_by = False
         """Whether dispatch has skipped it and expects a notification once the peer reads again."""
         self.paused = 0
@@ -182,8 +185,11 @@ class Connection:
 
     @property
     def reads(self) -> bool:
-        """Whether the peer has received more than its system buffers, and nothing waits."""
-        return self.given_bytes >= PROOF_BYTES and not self.outbox and unsent(self.fd) == 0
+        """Whether the peer has received more than its system buffers, or acknowledged what it has
+        received, and nothing waits.
+        """
+        proven = self.answers or self.given_bytes >= PROOF_BYTES
+        return proven and not self.outbox and unsent(self.fd) == 0
 
     def relieved(self) -> None:
         """There is memory again for bytes to all peers."""

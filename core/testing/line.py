@@ -22,7 +22,7 @@ class Line:
         self.reached_at = ("127.0.0.1", 9092)
         self.refusal = ""
         self.tls: ssl.SSLObject | None = None
-        self.congested = self.takes_too_little = False
+        self.congested = self.takes_too_little = self.answers = False
         self.received_bytes = self.taken_bytes = self.outbox_bytes = 0
         self.packed_bytes = 0
         self.outbox: list[bytes] = []

@@ -8,6 +8,7 @@ import socket
 from contextlib import ExitStack, suppress
 from typing import Any
 
+import httpx
 import pytest
 
 from interop_tests.hostile.test_mqtt_websocket import (
@@ -19,6 +20,7 @@ from interop_tests.hostile.test_mqtt_websocket import (
     TEXT,
     frame,
 )
+from interop_tests.waiting import until
 
 pytestmark = pytest.mark.usefixtures("bystander")
 
@@ -149,3 +151,16 @@ def test_hundreds_that_say_nothing_or_half(magnetar_module: Any, topic: str) -> 
                 peer.say(b"GET /ws/v2/producer/")
             else:
                 peer.opened(PRODUCER % topic).say(frame(TEXT, b"x" * 10_000))
+
+
+def test_halves_of_long_messages_go_with_their_sockets(magnetar_module: Any, topic: str) -> None:
+    """The fixture of the bystander sees what would be left of them."""
+    stats = f"{magnetar_module.http_url}/admin/v2/persistent/public/default/{topic}/stats"
+    for _ in range(2):
+        with ExitStack() as stack:
+            for _ in range(60):
+                peer = stack.enter_context(Peer(magnetar_module)).opened(PRODUCER % topic)
+                peer.socket.setblocking(False)
+                with suppress(BlockingIOError):
+                    peer.socket.sendall(frame(TEXT, b"x" * 6_000_000))
+        until(lambda: not httpx.get(stats).json()["publishers"], seconds=60)

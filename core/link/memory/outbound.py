@@ -5,7 +5,8 @@ that are being built. Peers that do not read must not take the memory of those t
 
 - One reply may have a quarter of what is left, so that each further one that is not received is
   smaller than the one before.
-- The last quarter of all is for peers that have shown that they read (`Connection.reads`).
+- The last quarter of all is for peers that have shown that they read (`Connection.reads`): by how
+  much they have received, or by acknowledging it.
 - Replies of known size, such as entries that a bookie reads, claim memory before they are built
   (`claims.py`).
 - When less is left, each outbox may hold less before dispatch skips it (`high`). When only the last

@@ -213,6 +213,19 @@ async def test_what_is_kept_is_for_who_reads() -> None:
         outgoing.remove(outgoing.limit)
 
 
+async def test_who_acknowledges_reads_however_little_that_was() -> None:
+    async with answered(LinkLimits()) as (bench, _):
+        connection = bench.connections[0]
+        outgoing = connection.link.outgoing
+        outgoing.add(outgoing.limit - outgoing.limit // PART_OF_PROVEN)
+        assert connection.congested
+        connection.answers = True
+        assert not connection.congested
+        connection.packed(60)
+        assert connection.congested, "one at a time"
+        outgoing.remove(outgoing.limit - outgoing.limit // PART_OF_PROVEN)
+
+
 async def test_who_only_waited_to_be_stored_has_proved_nothing() -> None:
     async with answered(LinkLimits()) as (bench, _):
         connection = bench.connections[0]

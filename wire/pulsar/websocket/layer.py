@@ -494,11 +494,16 @@ class PulsarWebSocket(Layer):
 
     def over(self) -> None:
         """The connection is closed. Layer and dialogue refer to each other, so they would live
-        until the garbage collector looks at old objects.
+        until the garbage collector looks at old objects; and what is left of an incomplete message,
+        which nothing counts any more, with them.
         """
         if self._dialogue is not None:
             self._dialogue.over()
-        self._dialogue = self._logs = None
+        self._dialogue = self._logs = self._frames = self._handshake = None
+        self._state = WebSocketState.CLOSED
+        self._text, self._head = bytearray(), bytearray()
+        self._text_size = self._unheard_bytes = 0
+        self._said, self._outgoing = [], []
         self._unheard.clear()
 
     def _close_frame(self, code: int, reason: str) -> None:

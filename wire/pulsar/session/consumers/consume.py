@@ -99,7 +99,13 @@ class AttachedConsumer:
 
     @property
     def congested(self) -> bool:
-        return self.client.connection.congested
+        connection = self.client.connection
+        if not connection.congested:
+            return False
+        if connection.answers or not self.consumer.messages_acked:
+            return True
+        connection.answers = True  # few small messages never prove that somebody reads them
+        return connection.congested
 
     def deliver(
         self,

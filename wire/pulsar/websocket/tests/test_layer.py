@@ -207,6 +207,23 @@ async def test_small_fragments_take_what_is_counted(stage: Stage) -> None:
     assert taken < 3 * talker.wire.bytes_held
 
 
+async def test_half_a_message_goes_with_its_connection(stage: Stage) -> None:
+    """No garbage collector is waited for: the memory that it takes is not counted any more."""
+    talker = await opened(stage, PRODUCER)
+    talker.send(TextMessage("x" * 4_000_000, message_finished=False))
+    assert talker.wire.bytes_held >= 4_000_000
+    tracemalloc.start()
+    try:
+        talker.send(TextMessage("x" * 2_000_000, message_finished=False))
+        held, _ = tracemalloc.get_traced_memory()
+        talker.session.closed("the peer is gone")
+        left, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert talker.wire.bytes_held == 0
+    assert held - left >= 5_000_000
+
+
 async def test_how_much_is_translated_at_a_time(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:

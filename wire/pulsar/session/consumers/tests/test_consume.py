@@ -192,6 +192,20 @@ async def test_a_congested_peer_is_delivered_to_again_once_it_is_relieved(stage:
     assert ids(await client.receive()) == [(0, 0)]
 
 
+async def test_who_has_acknowledged_is_known_to_read(stage: Stage) -> None:
+    await published(stage, b"a")
+    client = await consumer(stage)
+    assert ids(await client.receive()) == [(0, 0)]
+    client.line.congested = True
+    await published(stage, b"b")
+    await client.receive()
+    assert not client.line.answers, "it has acknowledged nothing"
+    await client.says(peer.ack(3, (0, 0)))
+    await published(stage, b"c")
+    await client.receive()
+    assert client.line.answers
+
+
 async def test_a_connection_that_is_gone_gives_everything_back(stage: Stage) -> None:
     await published(stage, b"a", b"b")
     a = await consumer(stage, sub_type=SHARED)
