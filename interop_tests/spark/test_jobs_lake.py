@@ -194,7 +194,9 @@ def test_a_job_that_is_stopped_says_so_in_one_line(started, kept, send, topic, t
     _, _, behind = said.partition("starting Spark")
     _, *lines = behind.splitlines()
     assert lines.pop() == "magnetar: stopped by Ctrl-C; run it again, and it goes on where it was"
-    assert [line for line in lines if not line.startswith("writing messages: ")] == []
+    assert "while sending command" not in behind, "what PySpark's own handler led to"
+    assert "EOFError" not in behind, "the stream's planner is not surprised that Spark ends"
+    assert len(lines) < 5
     assert (tmp_path / "stdout").read_text() == ""
     kept("parquet", rows_per_batch=1_000_000)
     assert values("parquet", folder) == list(range(count))
