@@ -186,7 +186,7 @@ class MagnetarStreamReader(Tasks, DataSourceStreamReader, SupportsTriggerAvailab
         """Spark ends a query by closing its connection, and PySpark's runner then prints forty
         lines of traces (`python_streaming_source_runner.py` of 4.3): nobody is left to be told.
         """
-        if isinstance(sys.exception(), EOFError):
+        if isinstance(sys.exception(), EOFError | BrokenPipeError):
             os._exit(0)
 
 
