@@ -7,6 +7,7 @@ messages carry it.
 
 from __future__ import annotations
 
+import logging
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.types import StructType
 
+log = logging.getLogger(__name__)
 QUERY_ID: Final = "sql.streaming.queryId"
 BATCH_ID: Final = "streaming.sql.batchId"
 """What Spark tells tasks of a stream; equal when a batch is run again (seen with 4.3)."""
@@ -70,7 +72,13 @@ class BatchJobWriter(DataSourceArrowWriter):
         return _written(iterator, self._options, self._place)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        commit(self._options, self._place, _results(messages))
+        results = _results(messages)
+        commit(self._options, self._place, results)
+        if any(one.was_known for one in results):
+            said = (
+                "batch %s of the sink %s was written before, to whatever topic: nothing is written"
+            )
+            log.warning(said, self._place.batch, self._place.sink)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
         if self._options.sink_id:

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 
 from magnetar.spark_connector.errors import ConnectorError
+from magnetar.spark_connector.sink import BATCH_JOBS, BatchJobWriter, WrittenMessage
 from magnetar.spark_connector.writing.commits import give_up
 from magnetar.spark_connector.writing.options import parse
 from magnetar.spark_connector.writing.service import TaskPlace
@@ -168,6 +169,27 @@ def test_a_numbered_batch_is_written_once(spark, save, read, topic, delivery) ->
         frame = spark.createDataFrame([(str(number),)], "value string")
         save(frame, topic, delivery=delivery, sinkId=topic, batchId=str(number))
     assert values(read(topic)) == ["0", "1"]
+
+
+def test_a_name_that_is_taken_is_told(lending, topics, caplog) -> None:
+    """Rows that another job's name keeps out would vanish without a word."""
+    given = {"service.url": lending.http_url, "delivery": "exactly_once"}
+    name = topics()
+
+    def job(topic: str) -> bool:
+        chosen = given | {"topic": topic, "sinkId": name, "batchId": "3"}
+        options = parse(chosen, stream=False)
+        rows = pa.record_batch({"value": pa.array([b"x"])})
+        place = TaskPlace(name, BATCH_JOBS, 3, 0)
+        written = write([rows], options, place)
+        BatchJobWriter(options).commit([WrittenMessage(place, written)])
+        return written.was_known
+
+    assert not job(topics())
+    assert not caplog.messages
+    assert job(topics())
+    (said,) = caplog.messages
+    assert said.startswith(f"batch 3 of the sink {name} was written before")
 
 
 def test_batches_of_a_stream_may_be_written_by_hand(

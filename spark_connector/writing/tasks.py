@@ -46,6 +46,8 @@ class WrittenRows(Struct, frozen=True):
     rows: int = 0
     attempt: tuple[int, int] | None = None
     """Its producer's id and epoch, if the driver is to commit it."""
+    was_known: bool = False
+    """Whether the batch was committed before, and this attempt has written nothing."""
 
 
 def write(batches: Iterable[pa.RecordBatch], options: SinkOptions, place: TaskPlace) -> WrittenRows:
@@ -54,7 +56,7 @@ def write(batches: Iterable[pa.RecordBatch], options: SinkOptions, place: TaskPl
     with closing(TaskAttempt(options, place)) as attempt:
         for batch in batches:
             if not attempt.take(batch):
-                return WrittenRows()
+                return WrittenRows(was_known=True)
         return attempt.finished()
 
 

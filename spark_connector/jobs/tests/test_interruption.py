@@ -26,7 +26,7 @@ class Session:
 @pytest.fixture(autouse=True)
 def restored(monkeypatch: pytest.MonkeyPatch):
     """Signals, standard error and logging are as they were."""
-    monkeypatch.setattr(sys, "stderr", io.StringIO())
+    monkeypatch.setattr(sys, "stderr", sys.stderr)
     with signals_to(lambda _: None):
         yield
     logging.disable(logging.NOTSET)
@@ -56,12 +56,12 @@ def test_a_session_that_is_being_started_is_awaited() -> None:
     assert spark.ended == [], "whoever has started it stops it"
 
 
-def test_what_fails_meanwhile_is_not_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_fails_meanwhile_is_not_told(monkeypatch) -> None:
     out = io.StringIO()
     monkeypatch.setattr(sys, "stderr", out)
     interruption = Interruption()
     interruption.hear(signal.SIGINT)
-    sys.stderr.write("Traceback\n")
+    sys.stderr.write("Traceback")
     logging.getLogger("py4j").error("Traceback")
     assert interruption.out is out
     assert out.getvalue() == ""
