@@ -17,6 +17,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 import magnetar
 from interop_tests.hostile.conftest import MIB, rss
 from interop_tests.hostile.test_kafka_bytes import Peer
+from interop_tests.raw import Raw
 from magnetar.wire.kafka.messages.basics import MetadataRequest, MetadataRequestTopic
 from magnetar.wire.kafka.messages.records import FetchPartition, FetchRequest, FetchTopic
 from magnetar.wire.kafka.tests.frame import framed
@@ -27,6 +28,7 @@ BUDGET = 256 * MIB
 FETCHERS = 100
 BACKLOG = 96 * MIB
 FEW_SECONDS = 20.0
+TOPIC = "persistent://public/default/p"
 
 
 @pytest.fixture
@@ -221,6 +223,34 @@ def test_who_acknowledges_little_is_served_beside_them(server, connect):
     assert slowest < 1.5
 
 
+def test_who_acknowledges_little_is_served_beside_them(server, connect):
+    """A few small messages never prove that somebody reads; what it acknowledges does. Without that
+    each round waits until some of the others are closed, which takes more than two seconds.
+    """
+    quiet = connect(server.pulsar_url)
+    steady, other = quiet.subscribe("other", "s"), quiet.create_producer("other")
+    slowest = 0.0
+
+    def go_round() -> None:
+        nonlocal slowest
+        begun = time.monotonic()
+        other.send(b"x")
+        steady.acknowledge(steady.receive(15_000))
+        slowest = max(slowest, time.monotonic() - begun)
+
+    go_round()
+    producer = connect(server.pulsar_url).create_producer("p", block_if_queue_full=True)
+    with ExitStack() as stack:
+        for number in range(6 * FETCHERS):
+            stack.enter_context(consumer_that_never_reads(server, TOPIC, f"s{number}"))
+        for _ in range(300):
+            producer.send_async(bytes(MIB // 10), lambda *_: None)
+        producer.flush()
+        for _ in range(200):
+            go_round()
+    assert slowest < 1.5
+
+
 class Raws:
     """A Pulsar consumer on a bare socket that grants all permits and never reads again."""
 
@@ -238,6 +268,13 @@ class Raws:
         self.socket.sendall(peer.connect())
         self.socket.sendall(peer.subscribe(1, 1, topic, subscription))
         self.socket.sendall(peer.flow(1, 2**31 - 1))
+
+
+def consumer_that_never_reads(server, topic, subscription) -> Raw:
+    """On a bare socket. It waits until it is attached, as permits that come earlier are ignored."""
+    raw = Raw(server).introduce()
+    assert raw.ask(peer.subscribe(1, 1, topic, subscription)).kind == "SUCCESS"
+    return raw.say(peer.flow(1, 2**31 - 1))
 
 
 @pytest.mark.heavy
