@@ -210,35 +210,6 @@ def test_who_acknowledges_little_is_served_beside_them(server, connect):
         slowest = max(slowest, time.monotonic() - begun)
 
     go_round()
-    producer = connect(server.pulsar_url).create_producer("p", max_pending_messages=50)
-    with ExitStack() as stack:
-        for number in range(3 * FETCHERS):
-            flood = stack.enter_context(Raws(server))
-            flood.ask_to_consume("persistent://public/default/p", f"s{number}")
-        for _ in range(50):
-            producer.send(bytes(MIB))
-            go_round()
-        for _ in range(100):
-            go_round()
-    assert slowest < 1.5
-
-
-def test_who_acknowledges_little_is_served_beside_them(server, connect):
-    """A few small messages never prove that somebody reads; what it acknowledges does. Without that
-    each round waits until some of the others are closed, which takes more than two seconds.
-    """
-    quiet = connect(server.pulsar_url)
-    steady, other = quiet.subscribe("other", "s"), quiet.create_producer("other")
-    slowest = 0.0
-
-    def go_round() -> None:
-        nonlocal slowest
-        begun = time.monotonic()
-        other.send(b"x")
-        steady.acknowledge(steady.receive(15_000))
-        slowest = max(slowest, time.monotonic() - begun)
-
-    go_round()
     producer = connect(server.pulsar_url).create_producer("p", block_if_queue_full=True)
     with ExitStack() as stack:
         for number in range(6 * FETCHERS):
