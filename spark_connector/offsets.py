@@ -113,6 +113,7 @@ def known_place(
             raise DataLossError(lost(topic, str(said), plan))
         return plan.first
     if isinstance(said, str):
+        _check_reached(place, topic, plan)
         return min(place, bound, key=order)
     if said > plan.end.index:
         raise OptionError(
@@ -140,6 +141,16 @@ def _at(said: str, topic: str) -> Place:
     if not (colon and ledger.isdecimal() and entry.isdecimal()):
         raise OptionError(f'{topic}: "{said}" is no position such as earliest, 17 or "5:0"')
     return Place(int(ledger), int(entry), NO_INDEX)
+
+
+def _check_reached(place: Place, topic: str, plan: ReadingPlan) -> None:
+    """`OptionError` for a position behind the end, such as one of another topic."""
+    if order(place) <= order(plan.end):
+        return
+    said, first, end = (
+        f"{each.ledger_id}:{each.entry_id}" for each in (place, plan.first, plan.end)
+    )
+    raise OptionError(f"{topic}: there is no position {said}, only {first} to {end}")
 
 
 def as_start(found: EntryPlace, offset: int) -> Place:

@@ -15,6 +15,21 @@ from magnetar.spark_connector.errors import OptionError
 
 SERVICE_URL: Final = "service.url"
 _DROPPED: Final = "; those of CREATE TABLE are dropped by Spark: give them as SELECT ... WITH"
+_ADDRESS: Final = 'the server is found by "service.url", its HTTP address, alone'
+FOREIGN: Final = {
+    "admin.url": _ADDRESS,
+    "kafka.bootstrap.servers": _ADDRESS,
+    "includeheaders": 'the column "headers" needs none',
+}
+"""Options of other connectors' sources and sinks, in lower case, that have no value which could be
+taken as it is, and what is said of each.
+"""
+_CLIENTS: Final = ("kafka.", "pulsar.")
+"""How settings of clients begin, which other connectors pass on."""
+_NO_CLIENT: Final = (
+    'no client of this kind is used; "authPluginClassName" and "authParams" say who a query is, '
+    'and "service.url" with https:// is TLS'
+)
 _UNITS: Final = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 
 
@@ -22,12 +37,19 @@ class OptionNames:
     """The options that there are: their names, other names for them, and what Spark adds."""
 
     def __init__(
-        self, names: tuple[str, ...], aliases: Mapping[str, str], ignored: tuple[str, ...]
+        self,
+        names: tuple[str, ...],
+        aliases: Mapping[str, str],
+        ignored: tuple[str, ...],
+        foreign: Mapping[str, str] = FOREIGN,
     ) -> None:
-        """`aliases` are in lower case; what begins with one of `ignored` is passed over."""
+        """`aliases` are in lower case; what begins with one of `ignored` is passed over; `foreign`
+        is like `FOREIGN`.
+        """
         self.known = {name.lower(): name for name in names}
         self._aliases = aliases
         self._ignored = ignored
+        self._foreign = foreign
 
     def given(self, options: Mapping[str, str]) -> OptionValues:
         """Check the names of what is given."""
@@ -38,13 +60,19 @@ class OptionNames:
                 continue
             known = self._aliases.get(key, key)
             if known not in self.known:
-                near = difflib.get_close_matches(known, [*self.known, *self._aliases], 1)
-                hint = f'; did you mean "{self.known.get(near[0], near[0])}"?' if near else ""
-                raise OptionError(f'there is no option "{name}"{hint}')
+                raise OptionError(f'there is no option "{name}"{self._hint(known)}')
             if known in found:
                 raise OptionError(f'option "{self.known[known]}" is given twice, under two names')
             found[known] = value
         return OptionValues(self, found)
+
+    def _hint(self, unknown: str) -> str:
+        """What may have been meant, as the end of a sentence; an alias is told by its option."""
+        if told := self._foreign.get(unknown):
+            return f": {told}"
+        if near := difflib.get_close_matches(unknown, [*self.known, *self._aliases], 1):
+            return f'; did you mean "{self.known[self._aliases.get(near[0], near[0])]}"?'
+        return f": {_NO_CLIENT}" if unknown.startswith(_CLIENTS) else ""
 
 
 class OptionValues:

@@ -16,7 +16,7 @@ from magnetar.spark_connector import security
 from magnetar.spark_connector.errors import OptionError
 from magnetar.spark_connector.offsets import EARLIEST, LATEST, BoundOption, Time
 from magnetar.spark_connector.offsets import parse as parse_bound
-from magnetar.spark_connector.option_values import OptionNames, OptionValues, listed
+from magnetar.spark_connector.option_values import FOREIGN, OptionNames, OptionValues, listed
 from magnetar.spark_connector.reading.columns import COLUMNS
 from magnetar.spark_connector.security import NOTHING_SAID, QuerySecurity
 from magnetar.spark_connector.values import options as value_options
@@ -28,12 +28,27 @@ ALIASES: Final = {
     "subscribe": "topics",
     "subscribepattern": "topicspattern",
     "maxoffsetspertrigger": "maxrowspertrigger",
+    "minoffsetspertrigger": "minrowspertrigger",
     "startingtime": "startingtimestamp",
     "endingtime": "endingtimestamp",
     "kafka.isolation.level": "isolationlevel",
     **security.ALIASES,
 }
 """Names that users of other connectors know, in lower case."""
+_CURSOR: Final = 'a stream is followed on the server by "subscription"'
+_TIME: Final = "of all topics together, in ms"
+FOREIGN_READING: Final = {
+    **FOREIGN,
+    "assign": 'name partitions as "topics" does, such as "t-partition-0, t-partition-3"',
+    "groupidprefix": _CURSOR,
+    "kafka.group.id": _CURSOR,
+    "predefinedsubscription": _CURSOR,
+    "subscriptionprefix": _CURSOR,
+    "startingoffsetsbytimestamp": f'"startingTimestamp" is it {_TIME}',
+    "endingoffsetsbytimestamp": f'"endingTimestamp" is it {_TIME}',
+    "maxtriggerdelay": '"maxTriggerDelayMs" is it in ms',
+}
+"""The same as `FOREIGN`, with options of sources."""
 READ_COMMITTED: Final = "read_committed"
 ISOLATION_LEVELS: Final = (READ_COMMITTED, "read_uncommitted")
 POLL_MS: Final = 30_000
@@ -134,6 +149,7 @@ NAMES: Final = OptionNames(
     ),
     ALIASES,
     _SPARKS_OWN,
+    FOREIGN_READING,
 )  # fmt: skip
 KNOWN: Final = NAMES.known
 BATCH_ONLY: Final = ("endingoffsets", "endingtimestamp", "pushdown", "publishtimeslackms")

@@ -24,7 +24,8 @@ def known(said: offsets.Said | Time, *, fails: bool = True) -> Place | int | Tim
         ("earliest", Place(10, 0, 100)),
         ("latest", Place(12, 3, 148)),
         ("11:2", Place(11, 2, -1)),
-        ("99:0", Place(12, 3, 148)),
+        ("11:99", Place(11, 99, -1)),
+        ("12:3", Place(12, 3, -1)),
         (148, Place(12, 3, 148)),
         (102, 102),
         (Time(5), Time(5)),
@@ -44,7 +45,13 @@ def test_what_has_been_deleted_is_a_loss() -> None:
 
 @pytest.mark.parametrize(
     ("said", "text"),
-    [(149, "no offset 149, only 100 to 148"), (-5, "no offset -5"), ("a:b", "no position")],
+    [
+        (149, "no offset 149, only 100 to 148"),
+        ("12:4", "t: there is no position 12:4, only 10:0 to 12:3"),
+        ("99:0", "no position 99:0, only"),
+        (-5, "no offset -5"),
+        ("a:b", "no position"),
+    ],
 )
 def test_what_never_was_is_a_mistake(said: str | int, text: str) -> None:
     with pytest.raises(OptionError, match=text):

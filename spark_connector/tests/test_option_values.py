@@ -45,6 +45,9 @@ def take_all(options: dict[str, str]) -> None:
     ("options", "said"),
     [
         ({"maxByte": "1"}, 'there is no option "maxByte"; did you mean "maxBytes"?'),
+        ({"limits": "1"}, 'there is no option "limits"; did you mean "maxBytes"?'),
+        ({"kafka.bootstrap.servers": "a:1"}, 'servers": the server is found by "service.url", its'),
+        ({"kafka.sasl.mechanism": "PLAIN"}, 'mechanism": no client of this kind is used; "auth'),
         ({"limit": "1", "maxBytes": "2"}, 'option "maxBytes" is given twice'),
         ({"maxBytes": "much"}, '"maxBytes" is a size such as 64m, not "much"'),
         ({"maxBytes": "0"}, '"maxBytes" is a size such as 64m, not "0"'),

@@ -36,8 +36,10 @@ def test_a_pattern_has_a_namespace() -> None:
 
 
 def test_a_stream_has_options_and_a_default_of_its_own() -> None:
-    found = options.parse({**NEEDED, "maxOffsetsPerTrigger": "7"}, stream=True)
-    assert (found.max_rows_per_trigger, found.starting.default) == (7, "latest")
+    rows = {"maxOffsetsPerTrigger": "7", "minOffsetsPerTrigger": "3"}
+    found = options.parse({**NEEDED, **rows}, stream=True)
+    assert (found.max_rows_per_trigger, found.min_rows_per_trigger) == (7, 3)
+    assert found.starting.default == "latest"
     assert options.parse(NEEDED).starting.default == "earliest"
     with pytest.raises(OptionError, match='"endingOffsets" is for a batch query only'):
         options.parse({**NEEDED, "endingOffsets": "latest"}, stream=True)
@@ -71,6 +73,9 @@ def test_what_spark_adds_is_passed_over() -> None:
             '"publishTimeSlackMs" says something only with "pushdown" = "true"',
         ),
         ({"service.url": "http://a:1", "topicsPattern": "a/b/("}, "( makes no sense"),
+        ({**NEEDED, "includeHeaders": "true"}, 'the column "headers" needs none'),
+        ({**NEEDED, "kafka.group.id": "g"}, 'followed on the server by "subscription"'),
+        ({**NEEDED, "kafka.isolation.levl": "x"}, 'did you mean "isolationLevel"?'),
         ({**NEEDED, "zzz": "1"}, 'there is no option "zzz"'),
         ({**NEEDED, "columns": "key,valu"}, 'there is no column "valu"'),
         ({**NEEDED, "isolationLevel": "dirty"}, '"isolationLevel" is read_committed or'),
