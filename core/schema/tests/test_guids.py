@@ -27,7 +27,9 @@ async def test_two_that_begin_at_a_time() -> None:
     assert await one.of(7) == await other.of(7)
 
 
-@pytest.mark.parametrize("text", ["", "x", "0" * 32, "1fdddda0-ff1f-411c-b550-de866274e7e8", "1" * 33])
+@pytest.mark.parametrize(
+    "text", ["", "x", "0" * 32, "1fdddda0-ff1f-411c-b550-de866274e7e8", "1" * 33]
+)
 async def test_what_is_none_of_ours(text: str) -> None:
     guids = SchemaGuids(MemoryMetadata())
     await guids.of(1)
