@@ -196,8 +196,6 @@ class OwnedRecord(Generic[Value]):
         """
         async with self._alone():
             await self._settle()
-            if not self._metadata.is_shared:
-                return
             found = await self._metadata.get(self.path)
             if (ABSENT if found is None else found.version) != self.version:
                 raise self._lost()

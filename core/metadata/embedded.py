@@ -87,8 +87,6 @@ class Write:
 class EmbeddedMetadata:
     """See the module's docstring. Made by `open_embedded`."""
 
-    is_shared = False  # it holds a lock on its files
-
     def __init__(
         self,
         history: History,

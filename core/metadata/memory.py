@@ -15,8 +15,6 @@ from magnetar.core.ports.metadata_store import ABSENT, Versioned
 class MemoryMetadata:
     """See the module's docstring."""
 
-    is_shared = True
-
     def __init__(self) -> None:
         self._values: dict[str, Versioned] = {}
         self._counters: dict[str, int] = {}

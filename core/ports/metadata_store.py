@@ -24,9 +24,6 @@ class Versioned(Struct, frozen=True):
 class MetadataStore(Protocol):
     """Conditional writes, listings, watches and counters."""
 
-    is_shared: bool
-    """Whether other processes may write, too: else a value is what this one has written last."""
-
     async def get(self, path: str) -> Versioned | None: ...
 
     async def put(self, path: str, value: bytes, expected: int) -> int:

@@ -325,14 +325,3 @@ async def test_an_owner_may_ask_whether_it_still_is_one(store: Flaky) -> None:
     with pytest.raises(Fenced):
         await record.verify()
     await other.verify()
-
-
-async def test_a_store_of_this_process_alone_is_not_asked(store: Flaky) -> None:
-    """There nobody else can have written."""
-    record = await held(store)
-    await remove(store, PATH)
-    store.is_shared = False
-    await record.verify()
-    store.is_shared = True
-    with pytest.raises(Fenced):
-        await record.verify()

@@ -64,8 +64,6 @@ log = logging.getLogger(__name__)
 class ZooKeeperMetadata:
     """See the module's docstring."""
 
-    is_shared = True
-
     def __init__(
         self, address: ZooKeeperAddress, timeout_seconds: float, nursery: trio.Nursery
     ) -> None:

@@ -144,8 +144,6 @@ class MetadataService:
 class MetadataSession:
     """A `MetadataStore` for one client."""
 
-    is_shared = True
-
     def __init__(self, service: MetadataService, name: str, host: HostTimeline) -> None:
         self.name = name
         self._service = service
