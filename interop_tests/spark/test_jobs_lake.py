@@ -23,6 +23,7 @@ from .conftest import workers_environment
 
 pytestmark = pytest.mark.spark
 ROWS_PER_BATCH = 50
+COUNT = 40 * ROWS_PER_BATCH
 FORMATS = ("parquet", "delta")
 
 
@@ -167,29 +168,29 @@ def started(lending, topic, tmp_path):
     return started
 
 
-def test_a_killed_job_goes_on(started, kept, send, topic, tmp_path) -> None:
-    count = ROWS_PER_BATCH * 40
-    send(topic, *range(count))
-    folder = tmp_path / "table"
+@pytest.fixture
+def busy(started, send, topic, tmp_path):
+    """A job in the middle of forty batches, whose table is in the folder `table`."""
+    send(topic, *range(COUNT))
     with started() as job:
-        while batches_done(folder) < 3:
+        while batches_done(tmp_path / "table") < 3:
             assert job.poll() is None
-        os.killpg(job.pid, signal.SIGKILL)
+        yield job
+
+
+def test_a_killed_job_goes_on(busy, kept, tmp_path) -> None:
+    folder = tmp_path / "table"
+    os.killpg(busy.pid, signal.SIGKILL)
+    busy.wait(60)
     assert batches_done(folder) < 40, "it came too late"
     kept("parquet", rows_per_batch=1_000_000)
-    assert values("parquet", folder) == list(range(count))
+    assert values("parquet", folder) == list(range(COUNT))
 
 
-def test_a_job_that_is_stopped_says_so_in_one_line(started, kept, send, topic, tmp_path) -> None:
+def test_a_job_that_is_stopped_says_so_in_one_line(busy, kept, tmp_path) -> None:
     """Ctrl-C goes to all processes of a terminal, Spark's workers too."""
-    count = ROWS_PER_BATCH * 40
-    send(topic, *range(count))
-    folder = tmp_path / "table"
-    with started() as job:
-        while batches_done(folder) < 3:
-            assert job.poll() is None
-        os.killpg(job.pid, signal.SIGINT)
-        assert job.wait(60) == 130
+    os.killpg(busy.pid, signal.SIGINT)
+    assert busy.wait(60) == 130
     said = (tmp_path / "stderr").read_text()
     _, _, behind = said.partition("starting Spark")
     _, *lines = behind.splitlines()
@@ -198,7 +199,7 @@ def test_a_job_that_is_stopped_says_so_in_one_line(started, kept, send, topic, t
     assert "python_streaming_source_runner" not in behind, "nor is the planner surprised"
     assert (tmp_path / "stdout").read_text() == ""
     kept("parquet", rows_per_batch=1_000_000)
-    assert values("parquet", folder) == list(range(count))
+    assert values("parquet", tmp_path / "table") == list(range(COUNT))
 
 
 def test_a_job_that_is_stopped_while_spark_starts_leaves_no_java(started, tmp_path) -> None:

@@ -140,7 +140,7 @@ def _append(spark: SparkSession, folder: Path, every: Sequence[Lag]) -> None:
     now = datetime.now(UTC)
     rows = [(now, *_row(one)) for one in every]
     frame = spark.createDataFrame(rows, HISTORY).coalesce(1)
-    frame.write.mode("append").parquet(staging.uri(folder.resolve()))
+    frame.write.mode("append").parquet(staging.uri(folder))
 
 
 def _history(
@@ -151,7 +151,7 @@ def _history(
     if not keys:
         return {}
     wanted = spark.createDataFrame(keys, "kind string, name string, topic string")
-    kept = spark.read.schema(HISTORY).parquet(staging.uri(folder.resolve()))
+    kept = spark.read.schema(HISTORY).parquet(staging.uri(folder))
     rows = kept.join(wanted, ["kind", "name", "topic"]).orderBy("at").collect()
     lines: dict[str, list[tuple[datetime, float]]] = {f"{name} {log}": [] for _, name, log in keys}
     for row in rows:

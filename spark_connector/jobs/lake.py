@@ -11,7 +11,8 @@ import argparse
 import json
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from contextlib import nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -79,26 +80,20 @@ def run(spark: SparkSession, options: LakeOptions, progress: StepProgress = SILE
     with FORMATS[options.format](folder) as table:
         with progress.step("writing messages") as at:
             query = _started(spark, options, folder, table, files)
-            if options.continuous_seconds:  # to be stopped is its end, and no failure
-                with signals_to(lambda _: ended.set()):
-                    _wait(query, at, ended)
-            else:
-                _wait(query, at, ended)
+            # to be stopped is the end of a job that goes on, and no failure
+            goes_on = options.continuous_seconds > 0
+            with signals_to(lambda _: ended.set()) if goes_on else nullcontext():
+                while not query.awaitTermination(POLL_SECONDS):
+                    if ended.is_set():
+                        query.stop()
+                        break
+                    at(*_done(query))
         if options.compact:
             today = datetime.now(UTC).date().isoformat()
             with progress.tasks(spark, "merging files of past days"):
                 for count in table.compact(spark, today):
                     before, after = before + count.before, after + count.after
     return _report(files, before, after)
-
-
-def _wait(query: StreamingQuery, at: Callable[[int, int], None], ended: threading.Event) -> None:
-    """Until the query ends, or is to end."""
-    while not query.awaitTermination(POLL_SECONDS):
-        if ended.is_set():
-            query.stop()
-            return
-        at(*_done(query))
 
 
 def _started(
@@ -114,7 +109,7 @@ def _started(
 
     checkpoint = options.checkpoint or folder / OWN / "checkpoint"
     writer = frame.writeStream.foreachBatch(write)
-    writer = writer.option("checkpointLocation", staging.uri(checkpoint.resolve()))
+    writer = writer.option("checkpointLocation", staging.uri(checkpoint))
     if options.continuous_seconds:
         return writer.trigger(processingTime=f"{options.continuous_seconds} seconds").start()
     return writer.trigger(availableNow=True).start()

@@ -43,8 +43,8 @@ def staged(frame: DataFrame, table: Path) -> list[StagedFile]:
 
 
 def uri(path: Path) -> str:
-    """A path as Hadoop takes it: nothing is encoded."""
-    return f"file://{path}"
+    """A path as Hadoop takes it: the whole of it, and nothing is encoded."""
+    return f"file://{path.resolve()}"
 
 
 def clear(table: Path) -> None:
