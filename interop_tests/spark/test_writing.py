@@ -19,6 +19,8 @@ from magnetar.spark_connector.writing.errors import WriteError
 from magnetar.spark_connector.writing.service import TaskPlace
 from magnetar.spark_connector.writing.tasks import TaskAttempt, WrittenRows, write
 
+COMMITTED_BEFORE = WrittenRows(was_known=True)
+
 pa = pytest.importorskip("pyarrow")
 
 
@@ -169,7 +171,7 @@ def test_winners_are_there_and_losers_are_not(lending, topic) -> None:
     commit(how, place(sink=topic), [first, second, nothing])
     assert values(lending, topic) == ["a", "b", "c"]
     commit(how, place(sink=topic), [first, second, nothing])
-    assert write([batch(["a"])], how, place(0, sink=topic)) == WrittenRows()
+    assert write([batch(["a"])], how, place(0, sink=topic)) == COMMITTED_BEFORE
     assert values(lending, topic) == ["a", "b", "c"]
 
 
@@ -193,7 +195,7 @@ def test_a_killed_server_keeps_its_word(mortal, topic) -> None:
         commit(how, place(batch=number, sink=topic), [written])
         mortal.kill()
         mortal.start()
-        assert write([batch(["no"])], how, place(batch=number, sink=topic)) == WrittenRows()
+        assert write([batch(["no"])], how, place(batch=number, sink=topic)) == COMMITTED_BEFORE
     assert values(mortal, topic) == ["0", "1", "2"]
 
 
@@ -238,7 +240,7 @@ def test_rows_that_are_written_again_are_left_out(lending, topic) -> None:
     assert write([whole], how, place(sink=topic)).rows == 0
     assert sorted(values(lending, topic, 3)) == sorted(sent)
     commit(how, place(sink=topic), [])
-    assert write([whole], how, place(sink=topic)) == WrittenRows()
+    assert write([whole], how, place(sink=topic)) == COMMITTED_BEFORE
     assert write([batch(["next"])], how, place(batch=1, sink=topic)).rows == 1
     assert len(values(lending, topic, 3)) == 5_001
 
