@@ -112,6 +112,7 @@ HOT = [
     "core.link.memory.pauses",
     "core.link.partial_frame",
     "core.link.readiness.passed_over",
+    "core.link.settler",
     "core.link.sockets",
     "core.security.access",
     "core.topic.persistent_topic",

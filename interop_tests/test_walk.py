@@ -29,6 +29,7 @@ BY_THE_CLOCK = {
     "core/ledger/ledger_owner.py",
     "core/link/keep_alive.py",
     "core/link/readiness/other_tasks.py",
+    "core/link/settler.py",
     "core/metadata/embedded.py",
     "wire/pulsar/session/session.py",
 }

@@ -65,6 +65,7 @@ from magnetar.core.link.partial_frame import EXPECTED_BYTES
 from magnetar.core.link.readiness.other_tasks import OtherTasks
 from magnetar.core.link.readiness.passed_over import PassedOver
 from magnetar.core.link.readiness.poller import GONE, READ, WRITE, new_poller
+from magnetar.core.link.settler import Settler
 from magnetar.core.link.sockets import receive
 from magnetar.core.link.statistics import LinkStatistics
 from magnetar.core.link.wire import NO_SESSION
@@ -125,8 +126,8 @@ class Link:
         self._lingering = Lingering(self.poller, self._view)
         self._all_gone: trio.Event | None = None
         """Set when no connection is left; None unless a task waits for that."""
-        self._token: trio.lowlevel.TrioToken | None = None
-        self._active = self._scheduled = self._wanted = self._closed = False
+        self._settler = Settler(self.settle)
+        self._active = self._wanted = self._closed = False
         self._sweeping = self._settling = self._again = False
         self._passed = PassedOver()
         self._others = OtherTasks()
@@ -192,12 +193,13 @@ class Link:
 
     async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Serve until cancelled; then every connection is closed."""
-        self._token = trio.lowlevel.current_trio_token()
+        self._settler.begin()
         async with trio.open_nursery() as nursery:
             self.nursery = nursery
             task_status.started()
             self.settle()  # for connections that are touched already
             nursery.start_soon(self._look_around)
+            nursery.start_soon(self._settler.run)
             trio.lowlevel.add_instrument(self._others)
             try:
                 await trio.lowlevel.wait_readable(self.poller.fileno())
@@ -240,7 +242,7 @@ class Link:
             return  # nobody is expected to send at once
         looked = begun
         for _ in range(SWEEPS_PER_TURN):
-            if self._was_due or self._others.ready or self._scheduled:
+            if self._was_due or self._others.ready or self._settler.is_scheduled:
                 break
             if self.now - looked > TURN_SECONDS:
                 if self.now - begun > TURN_SECONDS_MAX or self._others.have_events():
@@ -262,7 +264,7 @@ class Link:
                     break
                 swept = self._sweep(DUE_SECONDS)
                 seconds = self.now - begun
-                if others.ready or self._scheduled or seconds > TURN_SECONDS_MAX:
+                if others.ready or self._settler.is_scheduled or seconds > TURN_SECONDS_MAX:
                     break
                 if (not swept or seconds > TURN_SECONDS) and others.have_events():
                     break
@@ -379,7 +381,7 @@ class Link:
             self._again = True
             return
         self._active = self._settling = True
-        self._scheduled = self._wanted = self._again = False
+        self._settler.is_scheduled = self._wanted = self._again = False
         if self.outgoing.may_relieve:
             self.outgoing.relieve()
         self._work()
@@ -390,7 +392,7 @@ class Link:
             self._touched.flush(self.clock)
         self._active = self._settling = False
         if self._wanted or self._touched or self.outgoing.may_relieve:
-            self._schedule()
+            self._settler.schedule()
 
     def _work(self) -> None:
         """The backend's part of a sweep."""
@@ -401,20 +403,14 @@ class Link:
     def schedule_settle(self) -> None:
         """Schedule `settle`: there is work for the backend."""
         self._wanted = True
-        if not self._active and not self._scheduled:
-            self._schedule()
+        if not self._active and not self._settler.is_scheduled:
+            self._settler.schedule()
 
     def touched(self, connection: Connection) -> None:
         """`connection` may have something to send (see `Connection.touch`)."""
         self._touched.add(connection)
-        if not self._active and not self._scheduled:
-            self._schedule()
-
-    def _schedule(self) -> None:
-        if self._token is None:
-            return  # `run` settles when it begins
-        self._scheduled = True
-        self._token.run_sync_soon(self.settle)
+        if not self._active and not self._settler.is_scheduled:
+            self._settler.schedule()
 
     def _receive(self, connection: Connection, size: int) -> None:
         partial = connection.partial

@@ -3,10 +3,10 @@
 To end a transaction, the coordinator stores the decision. From then on its outcome may be reported
 (Kafka's clients hear it at once; Pulsar's when everybody sees it). A task writes a marker to every
 log, has every participant carry the decision out and, for a commit, carries out the pending commits
-(of offsets); then it stores the end. Where no name is used twice, a commit is seen before all that
-is stored: when logs and participants have it in memory. After a crash in between, these steps are
-repeated: a second marker, or a second execution of the rest, changes nothing. A decided transaction
-takes no new participants: a writer that begins the next one waits.
+(of offsets); then it stores the end. Where no name is used twice, logs and participants that are
+loaded show a commit as soon as it is decided. After a crash in between, these steps are repeated: a
+second marker, or a second execution of the rest, changes nothing. A decided transaction takes no
+new participants: a writer that begins the next one waits.
 
 Each of these steps is repeated until it succeeds, whatever the error, because the outcome is
 decided and reported. Only another coordinator's write to the record ends the attempts. A
@@ -85,9 +85,14 @@ MARKED_AT_ONCE: Final = 100
 """Logs of one transaction that are marked concurrently."""
 
 
-Seen = Callable[[], object]
-"""Called when a participant has a commit in memory."""
-Settle = Callable[[Transaction, str, Seen], Awaitable[None]]
+Show = Callable[[Transaction, str], bool]
+Settle = Callable[[Transaction, str], Awaitable[None]]
+
+
+def nobody_sees(found: Transaction, participant: str) -> bool:
+    """`Show` where outcomes are seen when they are carried out."""
+    del found, participant
+    return False
 
 
 class TransactionKind(Struct, frozen=True):
@@ -95,6 +100,8 @@ class TransactionKind(Struct, frozen=True):
 
     key_of: Callable[[Transaction], TransactionKey] = writer_of
     """The key of its entries."""
+    show: Show = nobody_sees
+    """Has one participant see a commit, as a plain call; False if it is not loaded."""
     settle: Settle | None = None
     """Has one participant carry out the decision, perhaps not for the first time; repeated after a
     `BrokerError`."""
@@ -456,18 +463,31 @@ class TransactionCoordinator:
         found = slot.transaction
         if found is not None and found.decided and slot.rest.is_set():
             slot.rest, slot.seen = trio.Event(), trio.Event()
-            self._broker.spawn(self._finish, slot)
+            if found.state is TransactionState.COMMITTING and not self._kind.is_reused:
+                self._show(slot, found)
+            self._broker.spawn(self._finish, slot, found)
 
-    async def _finish(self, slot: TransactionSlot) -> None:
+    def _show(self, slot: TransactionSlot, found: Transaction) -> None:
+        """Have logs and participants see a commit. If all of them are loaded, whoever waits for
+        that is answered before it is carried out: the decision is stored, and never changes.
+        """
+        all_see = True
+        for name in found.logs:
+            topic = self._broker.topics.get(name)
+            if topic is not None and not topic.fenced:
+                topic.show_committed(self._kind.key_of(found))
+            else:
+                all_see = False
+        for name in found.participants:
+            all_see = self._kind.show(found, name) and all_see
+        if all_see:
+            self._is_seen(slot)
+
+    async def _finish(self, slot: TransactionSlot, found: Transaction) -> None:
         """Mark every log, carry out the pending commits, and store the end."""
-        found = slot.transaction
-        assert found is not None
-        unseen = {*found.logs, *found.participants}
-        steps: list[Step] = [partial(self._mark, slot, found, name, unseen) for name in found.logs]
+        steps: list[Step] = [partial(self._mark, slot, found, name) for name in found.logs]
         if self._kind.settle is not None:
-            steps += [
-                partial(self._settle, slot, found, name, unseen) for name in found.participants
-            ]
+            steps += [partial(self._settle, slot, found, name) for name in found.participants]
         await self._insist_on_all(slot, steps)
         if found.state is TransactionState.COMMITTING and found.pending:
             await self._insist(slot, partial(self._commit_pending_of, slot, found))
@@ -481,16 +501,11 @@ class TransactionCoordinator:
         slot.rest.set()
         self._drop_unused(slot)
 
-    def _is_seen_by(self, slot: TransactionSlot, unseen: set[str], name: str) -> None:
-        """A log or a participant has the commit in memory; perhaps not for the first time."""
-        unseen.discard(name)
-        if not unseen:
-            self._is_seen(slot)
-
     def _is_seen(self, slot: TransactionSlot) -> None:
-        slot.over = True
-        self._know(slot)
-        slot.seen.set()
+        if not slot.seen.is_set():
+            slot.over = True
+            self._know(slot)
+            slot.seen.set()
 
     def _delete_later(self, slot: TransactionSlot) -> None:
         """Have its record deleted; those of a while are deleted by one write of the metadata."""
@@ -512,13 +527,11 @@ class TransactionCoordinator:
         self._over_size -= 1
         self._drop_unused(slot)
 
-    async def _settle(
-        self, slot: TransactionSlot, found: Transaction, name: str, unseen: set[str]
-    ) -> None:
+    async def _settle(self, slot: TransactionSlot, found: Transaction, name: str) -> None:
         settle = self._kind.settle
         assert settle is not None
         await self._verify(slot)
-        await settle(found, name, partial(self._is_seen_by, slot, unseen, name))
+        await settle(found, name)
 
     async def _commit_pending_of(self, slot: TransactionSlot, found: Transaction) -> None:
         await self._verify(slot)
@@ -543,9 +556,7 @@ class TransactionCoordinator:
                 rest = {"state": AT_REST[now.state], "logs": (), "participants": (), "pending": ()}
                 await self.store(slot, now, epoch=epoch, **rest)
 
-    async def _mark(
-        self, slot: TransactionSlot, found: Transaction, name: str, unseen: set[str]
-    ) -> None:
+    async def _mark(self, slot: TransactionSlot, found: Transaction, name: str) -> None:
         await self._verify(slot)
         try:
             topic = await self._broker.topic(TopicName.parse(name), create=False)
@@ -553,9 +564,6 @@ class TransactionCoordinator:
             return  # the topic is deleted
         await self._verify(slot)
         key, commit = self._kind.key_of(found), found.state is TransactionState.COMMITTING
-        if commit and not self._kind.is_reused:
-            topic.show_committed(key)
-            self._is_seen_by(slot, unseen, name)
         # it appends before its first await
         await topic.end_transaction(self._form, key, found.epoch, committed=commit)
 

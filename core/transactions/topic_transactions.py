@@ -66,7 +66,6 @@ from magnetar.core.kernel.errors import (
 )
 from magnetar.core.kernel.names import SYSTEM_NAMESPACE, TopicName
 from magnetar.core.transactions.coordinator import (
-    Seen,
     TopicHost,
     TransactionCoordinator,
     TransactionKind,
@@ -145,7 +144,9 @@ class TopicTransactions:
     def __init__(self, broker: TopicHost, form: TransactionalForm) -> None:
         self._broker = broker
         self.counts = [TransactionCounts() for _ in range(COORDINATORS)]
-        kind = TransactionKind(id_of, self._settle, is_reused=False, decided=self._decided)
+        kind = TransactionKind(
+            id_of, self._show, self._settle, is_reused=False, decided=self._decided
+        )
         self._coordinator = TransactionCoordinator(broker, RECORDS, form, nothing_pending, kind)
         self.hanging = HangingTransactions(broker, self._coordinator, form)
         self._next = self._reserved = 0
@@ -338,8 +339,9 @@ class TopicTransactions:
                 await coordinator.decide(slot, commit=commit)
             elif found.state is not wanted:
                 raise _decided(key, found)
-        with trio.move_on_after(END_SECONDS_MAX):
-            await slot.seen.wait()
+        if not slot.seen.is_set():
+            with trio.move_on_after(END_SECONDS_MAX):
+                await slot.seen.wait()
         if not slot.seen.is_set():
             outcome = found.state.value if found.decided else wanted.value
             raise NotReady(f"transaction {shown(key)} is {outcome}, but not everywhere yet")
@@ -351,7 +353,18 @@ class TopicTransactions:
 
     # -- carrying out ---------------------------------------------------------------------------
 
-    async def _settle(self, found: Transaction, participant: str, seen: Seen) -> None:
+    def _show(self, found: Transaction, participant: str) -> bool:
+        """Have a subscription show a commit. Plain call; False if its topic is not loaded."""
+        topic_name, subscription = _named(participant)
+        topic = self._broker.topics.get(topic_name)
+        if topic is None or topic.fenced or topic.stored is None:
+            return False
+        present = topic.stored.subscriptions.get(subscription)
+        if present is not None:
+            present.show_end(id_of(found), committed=True)
+        return True
+
+    async def _settle(self, found: Transaction, participant: str) -> None:
         """Have a subscription acknowledge what the transaction holds there, or hold it no longer.
         One that is deleted has nothing to do.
         """
@@ -362,10 +375,8 @@ class TopicTransactions:
             return
         present = None if topic is None else topic.subscriptions.get(subscription)
         if present is not None:
-            key, committed = id_of(found), found.state is TransactionState.COMMITTING
-            await present.end_transaction(
-                key, committed=committed, seen=seen if committed else None
-            )
+            committed = found.state is TransactionState.COMMITTING
+            await present.end_transaction(id_of(found), committed=committed)
 
 
 def check_count(names: int) -> None:
@@ -387,9 +398,14 @@ def _participant(topic: TopicName, subscription: str) -> str:
     return f"{quote(subscription, safe='')} {topic.full}"
 
 
-def _parsed(participant: str) -> tuple[TopicName, str]:
+def _named(participant: str) -> tuple[str, str]:
     subscription, _, topic = participant.partition(" ")
-    return TopicName.parse(topic), unquote(subscription)
+    return topic, unquote(subscription)
+
+
+def _parsed(participant: str) -> tuple[TopicName, str]:
+    topic, subscription = _named(participant)
+    return TopicName.parse(topic), subscription
 
 
 def subscriptions_of(found: Transaction) -> Iterator[tuple[TopicName, str]]:

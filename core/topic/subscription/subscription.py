@@ -9,7 +9,7 @@ Invariant: the dispatcher always matches `type`; no consumer attaches while it i
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Protocol
 
 from magnetar.core.entry.form import TransactionKey
@@ -379,13 +379,14 @@ class PersistentSubscription:
             raise NotReady(f"subscription {self.name} is being reset or closed")
         return self.dispatcher
 
-    async def end_transaction(
-        self, key: TransactionKey, *, committed: bool, seen: Callable[[], object] | None = None
-    ) -> None:
-        """Acknowledge what the transaction holds here, or deliver it again; durable on return.
-        `seen` is called before, when it is so in memory.
+    async def end_transaction(self, key: TransactionKey, *, committed: bool) -> None:
+        """Show its end, perhaps not for the first time; durable on return."""
+        self.show_end(key, committed=committed)
+        await self.cursor.saved()
 
-        A repetition changes nothing, but waits until the cursor is stored.
+    def show_end(self, key: TransactionKey, *, committed: bool) -> None:
+        """Acknowledge what the transaction holds here, or deliver it again. It is not durable yet:
+        the decision is. A repetition changes nothing. Plain call.
         """
         mark_delete = self.cursor.mark_delete
         held = self.cursor.end_transaction(key, committed=committed)
@@ -395,9 +396,6 @@ class PersistentSubscription:
         elif self.dispatcher is not None and self.consumers and held is not NOTHING:
             self.dispatcher.came_back(self._unheld(held))
         self.schedule()
-        if seen is not None:
-            seen()
-        await self.cursor.saved()
 
     def _drop_acked(self, held: Released) -> None:
         """Have dispatch forget batches whose last messages a transaction has acknowledged."""
