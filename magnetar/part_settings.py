@@ -23,7 +23,7 @@ from magnetar.settings import Settings
 from magnetar.settings.broker import Broker
 from magnetar.settings.security import Security
 from magnetar.settings.toml import shown
-from magnetar.shared_settings import HELD_MESSAGES, HELD_PART, HTTP_PART
+from magnetar.shared_settings import HELD_MESSAGES, HELD_PART, HTTP_PART, LOADED_PART
 from magnetar.wire.http.guard import HostNames
 from magnetar.wire.http.options import HttpOptions
 from magnetar.wire.kafka.groups.offsets import committed_offset
@@ -224,6 +224,7 @@ def broker_settings(settings: Settings) -> BrokerSettings:
             settings.broker.subscription_key_shared_consistent_hashing_replica_points,
         ),
         tail_cache_bytes_max=settings.ledgers.cache_size_mb * MEBIBYTE,
+        loaded_bytes_max=settings.limits.memory_budget_mb * MEBIBYTE // LOADED_PART,
         cursor_flush_seconds=settings.ledgers.cursor_flush_seconds,
         skips_lost=settings.ledgers.auto_skip_non_recoverable_data,
         schema_bytes_max=settings.broker.schema_bytes_max,

@@ -19,12 +19,13 @@ RECEIVE_BYTES_PURE: Final = 256 * 1024
 SENDING_PART: Final = 4
 PARTIAL_PART: Final = 8
 STORING_PART: Final = 8
+LOADED_PART: Final = 8
 HTTP_PART: Final = 16
 HELD_PART: Final = 16
-"""Shares of the memory budget: a quarter for output, an eighth each for partly received frames and
-for data on its way to storage, a sixteenth each for HTTP's bodies and answers, and for what waits
-in WebSockets until it is pulled. The rest is for caches, for the allocator's overhead, and for
-requests in progress."""
+"""Shares of the memory budget: a quarter for output, an eighth each for partly received frames, for
+data on its way to storage and for entries that are read from it for consumers, a sixteenth each for
+HTTP's bodies and answers, and for what waits in WebSockets until it is pulled. The rest is for
+caches, for the allocator's overhead, and for requests in progress."""
 HELD_MESSAGES: Final = 3
 """Of the longest messages, at least so many may wait there: one entry, decompressed and in base64,
 takes that."""

@@ -46,6 +46,7 @@ from magnetar.core.kernel.errors import (
 from magnetar.core.kernel.names import NON_PERSISTENT, PERSISTENT, NamespaceName, TopicName
 from magnetar.core.kernel.throttle import UNLIMITED, RateLimit, throttle_for
 from magnetar.core.ledger.log.trim import RollLimits
+from magnetar.core.ledger.read.loaded_entries import BYTES_MAX, LoadedEntries
 from magnetar.core.ledger.read.tail_cache import TailCache
 from magnetar.core.ledger.storage import Storage, UnsavedCursor
 from magnetar.core.policy.policies import Effective
@@ -79,6 +80,8 @@ class BrokerSettings(Struct, frozen=True):
     publish_rate: RateLimit = UNLIMITED
     """The publish rate of all topics together."""
     tail_cache_bytes_max: int = 24 * 1024 * 1024
+    loaded_bytes_max: int = BYTES_MAX
+    """Of entries that are read from storage for consumers."""
     cursor_flush_seconds: float = 0.2
     """How long an acknowledgement without a receipt may wait for storage."""
     skips_lost: bool = False
@@ -136,7 +139,15 @@ class Broker:
             work.gather,
             settings.skips_lost,
         )
-        self.env = Environment(storage, clock, self.spawn, work.add, self._lost, settings.division)
+        self.env = Environment(
+            storage,
+            clock,
+            self.spawn,
+            work.add,
+            self._lost,
+            settings.division,
+            loaded=LoadedEntries(settings.loaded_bytes_max),
+        )
         self._dirty_cursors: list[UnsavedCursor] = []
         self._locks: dict[str, trio.Lock] = {}
         """Locks of the topics that are being loaded, unloaded or deleted."""

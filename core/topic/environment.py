@@ -9,6 +9,7 @@ from msgspec import Struct, field
 
 from magnetar.core.dispatch.selectors import Division
 from magnetar.core.kernel.clock import Clock
+from magnetar.core.ledger.read.loaded_entries import LoadedEntries
 from magnetar.core.ledger.storage import Storage
 from magnetar.core.topic.subscription.held import HeldSubscriptions
 from magnetar.core.topic.transaction_buffer import AbortedTotal
@@ -37,3 +38,4 @@ class Environment(Struct, frozen=True):
     """How the keys of Key_Shared subscriptions are divided."""
     held: HeldSubscriptions = field(default_factory=HeldSubscriptions)
     aborted: AbortedTotal = field(default_factory=AbortedTotal)
+    loaded: LoadedEntries = field(default_factory=LoadedEntries)

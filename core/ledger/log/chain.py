@@ -181,6 +181,13 @@ class Chain:
     def entries(self) -> int:
         return self.entries_between(START, self.confirmed)
 
+    def entry_bytes(self, ledger_id: int, open_bytes: int) -> int:
+        """What an entry of that ledger has, on average; 0 if nobody knows."""
+        segment = self.segment_of(ledger_id)
+        if segment is None or not segment.entries:
+            return 0
+        return (segment.size if segment.closed_ms else open_bytes) // segment.entries
+
     def bytes_after(self, position: Position, open_bytes: int) -> int:
         """Bytes of payload after `position`, as if all entries of a ledger had the same size.
 

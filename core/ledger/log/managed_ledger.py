@@ -579,7 +579,7 @@ class ManagedLedger:
             entries=self.chain.entries,
             size=self.size,
             open_entries=segments[-1].entries if writer is not None else 0,
-            open_size=self._open_bytes,
+            open_size=self.open_bytes,
             opened_ms=segments[-1].begun_ms if segments else 0,
             state=self.state.name,
             pending_appends=len(self._waiting) + len(self._in_flight),
@@ -588,12 +588,13 @@ class ManagedLedger:
     @property
     def size(self) -> int:
         """Bytes of payload in all ledgers of the chain."""
-        return self._open_bytes + sum(s.size for s in self.chain.segments if s.closed_ms)
+        return self.open_bytes + sum(s.size for s in self.chain.segments if s.closed_ms)
 
     def bytes_after(self, position: Position) -> int:
         """Bytes of payload after `position`, estimated; see `Chain.bytes_after`."""
-        return self.chain.bytes_after(position, self._open_bytes)
+        return self.chain.bytes_after(position, self.open_bytes)
 
     @property
-    def _open_bytes(self) -> int:
+    def open_bytes(self) -> int:
+        """Bytes of payload in the ledger that is being written."""
         return self._writer.length if self._writer is not None else 0

@@ -63,8 +63,8 @@ class KeyedDispatcher:
         self._cursor = cursor
         self._ledger = ledger
         self._schedule = schedule
-        self._fresh = EntrySource(ledger, env.spawn, schedule, cursor.ack_range)
-        self._again = EntrySource(ledger, env.spawn, schedule, cursor.ack_range)
+        self._fresh = EntrySource(ledger, env, schedule, cursor.ack_range)
+        self._again = EntrySource(ledger, env, schedule, cursor.ack_range)
         self._end = EndOfTopic(cursor)
 
     # -- consumers ----------------------------------------------------------------------------
@@ -91,6 +91,8 @@ class KeyedDispatcher:
         """The last consumer has left."""
         self.consumers.clear()
         self.out.clear()
+        self._fresh.stop()
+        self._again.stop()
         self._hashes.clear()
 
     def set_limits(self, limits: SharedLimits) -> None:

@@ -54,8 +54,8 @@ class SharedDispatcher:
         self.out = Outstanding(cursor, env, limits, schedule, self._replay)
         self._cursor = cursor
         self._ledger = ledger
-        self._fresh = EntrySource(ledger, env.spawn, schedule, cursor.ack_range)
-        self._again = EntrySource(ledger, env.spawn, schedule, cursor.ack_range)
+        self._fresh = EntrySource(ledger, env, schedule, cursor.ack_range)
+        self._again = EntrySource(ledger, env, schedule, cursor.ack_range)
         self._chunks: ChunkOwners[Consumer] = ChunkOwners()
         self._turn = 0
         self._end = EndOfTopic(cursor)
@@ -80,6 +80,8 @@ class SharedDispatcher:
         """The last consumer has left."""
         self.consumers.clear()
         self.out.clear()
+        self._fresh.stop()
+        self._again.stop()
 
     def set_limits(self, limits: SharedLimits) -> None:
         self.out.set_limits(limits)

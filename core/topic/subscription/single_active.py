@@ -69,6 +69,8 @@ class SingleDispatcher:
             self.active = None
             self.rewind()
         self._choose()
+        if not self.consumers:
+            self.stop()
 
     def set_dispatch_limit(self, limit: DispatchLimit | None) -> None:
         self._limit = limit
@@ -77,7 +79,7 @@ class SingleDispatcher:
         """Disconnect all consumers at once: none becomes active meanwhile."""
         self.consumers.clear()
         self.active = None
-        self._source.forget()
+        self._source.stop()
         self._compacted.stop()
 
     def _choose(self) -> None:

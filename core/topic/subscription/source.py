@@ -12,8 +12,11 @@ In a mixed topic every entry is loaded, because it is converted first (`foreign_
 topic with transactions, entries before the first open one are returned, and among them markers and
 those of aborted transactions are hidden: they count as acknowledged (PIP-31).
 
+What is loaded, of all sources together, is bounded (`core/ledger/read/loaded_entries.py`): a load
+may have to wait, and entries that nobody takes are let go of and loaded again.
+
 Invariant: a source has at most one load; only confirmed entries are returned, and only those whose
-transactions are decided.
+transactions are decided; nothing is held after `stop`.
 """
 
 from __future__ import annotations
@@ -28,6 +31,7 @@ from magnetar.core.kernel.errors import BrokerError
 from magnetar.core.ledger.log.chain import Position
 from magnetar.core.ledger.log.managed_ledger import ManagedLedger
 from magnetar.core.ledger.read.tail_cache import Slice
+from magnetar.core.topic.environment import Environment
 from magnetar.core.topic.subscription.foreign_entries import Hide, converted, is_hidden
 
 log = logging.getLogger(__name__)
@@ -42,19 +46,19 @@ class EntrySource:
     """See the module's docstring."""
 
     __slots__ = (
-        "_arrived", "_failed", "_hide", "_ledger", "_loaded", "_loading", "_retry_seconds",
-        "_sifted", "_spawn",
+        "_arrived", "_env", "_failed", "_hide", "_ledger", "_loaded", "_loading", "_retry_seconds",
+        "_sifted", "_stopped",
     )  # fmt: skip
 
     def __init__(
         self,
         ledger: ManagedLedger,
-        spawn: Callable[..., None],
+        env: Environment,
         arrived: Callable[[], None],
         hide: Hide,
     ) -> None:
         self._ledger = ledger
-        self._spawn = spawn
+        self._env = env
         self._arrived = arrived
         self._hide = hide
         self._loaded: Slice | None = None
@@ -62,6 +66,7 @@ class EntrySource:
         self._failed: Position | None = None
         """The position whose load failed, during the pause."""
         self._retry_seconds = RETRY_SECONDS
+        self._stopped = False
         self._sifted = (-1, 0, 0)
         """Ledger, first entry, and the one behind the last, of those looked at for hidden ones."""
 
@@ -76,7 +81,7 @@ class EntrySource:
             start = position[1] - loaded.first_entry
             if loaded.ledger_id == position[0] and 0 <= start < len(loaded.payloads):
                 return loaded, start
-            self._loaded = None
+            self.forget()
         cached = self._ledger.cached(position)
         if cached is not None and not self._ledger.mixed:
             return self._decided(*cached) if self._ledger.transactions.present else cached
@@ -84,7 +89,7 @@ class EntrySource:
             if self._failed is not None:
                 self._failed, self._retry_seconds = None, RETRY_SECONDS
             self._loading = position
-            self._spawn(self._load, position, entries_max)
+            self._env.spawn(self._load, position, entries_max)
         return None
 
     def _decided(self, part: Slice, start: int) -> tuple[Slice, int]:
@@ -107,12 +112,23 @@ class EntrySource:
         return not transactions.open or transactions.stable_entries(*position, 1) > 0
 
     def forget(self) -> None:
-        """Drop loaded entries (seek, unload)."""
+        """Drop loaded entries (seek, unload); they may be loaded again."""
         self._loaded = None
+        self._env.loaded.let_go(self)
+
+    def stop(self) -> None:
+        """Nobody asks any more: drop what is loaded, and what is on its way."""
+        self._stopped = True
+        self.forget()
 
     async def _load(self, position: Position, entries_max: int) -> None:
+        memory, ledger = self._env.loaded, self._ledger
+        entry_bytes = ledger.chain.entry_bytes(position[0], ledger.open_bytes)
+        expected = max(min(memory.share, LOAD_BYTES_MAX), entry_bytes)
+        await memory.begin(expected)
         try:
-            self._loaded = await self._read(position, entries_max)
+            if not self._stopped:
+                self._take(await self._read(position, entries_max, min(expected, LOAD_BYTES_MAX)))
         except BrokerError as error:
             if self._ledger.losses.at(position) is None:
                 log.error("%s: cannot read at %s: %s", self._ledger.name, position, error)
@@ -120,10 +136,16 @@ class EntrySource:
         else:
             self._retry_seconds = RETRY_SECONDS
         finally:
+            memory.end(expected)
             self._loading = None
         if self._failed == position:
             await self._pause(position)
         self._arrived()
+
+    def _take(self, loaded: Slice) -> None:
+        if not self._stopped:
+            self._loaded = loaded
+            self._env.loaded.hold(self, sum(map(len, loaded.payloads)))
 
     async def _pause(self, position: Position) -> None:
         seconds = self._retry_seconds
@@ -132,12 +154,12 @@ class EntrySource:
         if self._failed == position:
             self._failed = None
 
-    async def _read(self, position: Position, entries_max: int) -> Slice:
+    async def _read(self, position: Position, entries_max: int, bytes_max: int) -> Slice:
         ledger = self._ledger
         cached = ledger.cached(position) if ledger.mixed else None
         if cached is None:
             read = ledger.losses.read_round if ledger.skips_lost else ledger.read
-            part = await read(position, entries_max, LOAD_BYTES_MAX)
+            part = await read(position, entries_max, bytes_max)
             if part.payloads[0] is EMPTY:
                 self._hide(*position, position[1] + len(part.payloads) - 1)
         else:

@@ -174,7 +174,7 @@ class PersistentSubscription:
                 self.cursor, self._ledger, self._env, self._limits, self.schedule, mode_of(first)
             )
         spawn, cursor = self._env.spawn, self.cursor
-        plain = EntrySource(self._ledger, spawn, self.schedule, cursor.ack_range)
+        plain = EntrySource(self._ledger, self._env, self.schedule, cursor.ack_range)
         source = CompactedSource(plain, self._compacted, self._ledger, cursor, spawn, self.schedule)
         return SingleDispatcher(
             self.cursor,

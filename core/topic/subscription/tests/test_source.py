@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from trio.testing import MockClock
 
 from magnetar.core.kernel.errors import StorageFailed
+from magnetar.core.ledger.read.loaded_entries import LoadedEntries
 from magnetar.core.testing.bench import Bench, settled
 from magnetar.core.topic.subscription import source as module
 from magnetar.core.topic.subscription.source import EntrySource
@@ -22,7 +23,7 @@ async def test_the_cache_answers_at_once(desk: Bench) -> None:
     topic.ledger.cache_tail(True)
     (place,) = await desk.published(topic, b"x")
     arrived: list[int] = []
-    source = EntrySource(topic.ledger, desk.env.spawn, lambda: arrived.append(1), nothing)
+    source = EntrySource(topic.ledger, desk.env, lambda: arrived.append(1), nothing)
     found = source.at(place)
     assert found is not None
     assert found[0].payloads[found[1]] == b"x"
@@ -35,7 +36,7 @@ async def test_storage_answers_later_and_in_bulk(desk: Bench) -> None:
     topic = await desk.topic()
     places = await desk.published(topic, *[b"x"] * 5)
     arrived: list[int] = []
-    source = EntrySource(topic.ledger, desk.env.spawn, lambda: arrived.append(1), nothing)
+    source = EntrySource(topic.ledger, desk.env, lambda: arrived.append(1), nothing)
     assert source.at(places[1]) is None
     assert source.at(places[1]) is None
     await settled()
@@ -66,7 +67,7 @@ async def test_a_failed_load_is_tried_again_ever_more_slowly(
         return await read(*args)  # type: ignore[arg-type]  # as they came
 
     topic.ledger.read = failing  # type: ignore[method-assign, assignment]
-    source = EntrySource(topic.ledger, desk.env.spawn, lambda: source.at(places[0]), nothing)
+    source = EntrySource(topic.ledger, desk.env, lambda: source.at(places[0]), nothing)
     source.at(places[0])
     while source.at(places[0]) is None:
         await settled()
@@ -86,7 +87,7 @@ async def test_who_waits_at_what_is_lost_is_served_elsewhere_at_once(
     arrived: list[float] = []
     source = EntrySource(
         topic.ledger,
-        desk.env.spawn,
+        desk.env,
         lambda: arrived.append(autojump_clock.current_time()),
         nothing,
     )
@@ -113,7 +114,7 @@ async def test_what_is_lost_is_hidden_where_readers_go_on_by_themselves(desk: Be
     desk.ledgers.ledgers[places[0][0]].damaged.update((0, 1))
     hidden: list[tuple[int, int, int]] = []
     source = EntrySource(
-        topic.ledger, desk.env.spawn, lambda: None, lambda *range_: hidden.append(range_)
+        topic.ledger, desk.env, lambda: None, lambda *range_: hidden.append(range_)
     )
     assert source.at(places[0]) is None
     await settled()
@@ -121,3 +122,33 @@ async def test_what_is_lost_is_hidden_where_readers_go_on_by_themselves(desk: Be
     assert found is not None
     assert len(found[0].payloads) == 2
     assert hidden == [(places[0][0], 0, 1)]
+
+
+async def test_nothing_is_held_after_the_end(desk: Bench) -> None:
+    topic = await desk.topic()
+    places = await desk.published(topic, *[b"x"] * 5)
+    source = EntrySource(topic.ledger, desk.env, lambda: None, nothing)
+    assert source.at(places[0]) is None
+    await settled()
+    assert desk.env.loaded.held_bytes > 0
+    source.stop()
+    assert desk.env.loaded.held_bytes == 0
+    late = EntrySource(topic.ledger, desk.env, lambda: None, nothing)
+    assert late.at(places[0]) is None
+    late.stop()
+    await settled()
+    assert desk.env.loaded.held_bytes == desk.env.loaded.expected_bytes == 0
+
+
+async def test_what_was_let_go_of_is_loaded_again(desk: Bench) -> None:
+    desk.env = replace(desk.env, loaded=LoadedEntries(8))
+    topic = await desk.topic()
+    places = await desk.published(topic, *[b"12345"] * 2)
+    first, second = (EntrySource(topic.ledger, desk.env, lambda: None, nothing) for _ in range(2))
+    one_run = 0
+    for source in (first, second, first):
+        assert source.at(places[1]) is None
+        await settled()
+        assert source.at(places[1]) is not None
+        one_run = one_run or desk.env.loaded.held_bytes
+        assert desk.env.loaded.held_bytes == one_run, "the other one has nothing any more"
