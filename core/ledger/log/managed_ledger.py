@@ -536,9 +536,8 @@ class ManagedLedger:
         return writer if writer is not None and writer.ledger_id == ledger_id else None
 
     async def read(self, position: Position, entries_max: int, bytes_max: int) -> Slice:
-        """Confirmed entries of one ledger from `position` on, at least one.
-
-        Raises `EntryNotFound`, or `Corrupted` if the first one is lost, which `losses` then knows.
+        """Confirmed entries of one ledger from `position` on, at least one; raises `EntryNotFound`,
+        or `Corrupted` if the first one is lost, which `losses` then knows.
         """
         rewritten = self.chain.rewritten
         try:

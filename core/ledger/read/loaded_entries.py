@@ -24,7 +24,7 @@ SHARE_BYTES_MIN: Final = 16 * 1024
 """Of a load; an entry is loaded whole, however large it is."""
 
 
-class Holder(Protocol):
+class RunHolder(Protocol):
     """Whoever holds a run."""
 
     def forget(self) -> None:
@@ -37,7 +37,7 @@ class LoadedEntries:
 
     def __init__(self, bytes_max: int = BYTES_MAX) -> None:
         self._bytes_max = bytes_max
-        self._runs: dict[Holder, int] = {}
+        self._runs: dict[RunHolder, int] = {}
         """Bytes, by who holds them; the oldest first."""
         self.held_bytes = 0
         self.expected_bytes = 0
@@ -71,7 +71,7 @@ class LoadedEntries:
             self._ended.set()
             self._ended = trio.Event()
 
-    def hold(self, who: Holder, size: int) -> None:
+    def hold(self, who: RunHolder, size: int) -> None:
         """It holds a run, instead of what it held before."""
         self.let_go(who)
         self._runs[who] = size
@@ -79,6 +79,6 @@ class LoadedEntries:
         while self.held_bytes > self._bytes_max and len(self._runs) > 1:
             next(iter(self._runs)).forget()
 
-    def let_go(self, who: Holder) -> None:
+    def let_go(self, who: RunHolder) -> None:
         """It holds nothing any more. Plain call, perhaps not for the first time."""
         self.held_bytes -= self._runs.pop(who, 0)

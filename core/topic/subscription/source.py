@@ -113,8 +113,9 @@ class EntrySource:
 
     def forget(self) -> None:
         """Drop loaded entries (seek, unload); they may be loaded again."""
-        self._loaded = None
-        self._env.loaded.let_go(self)
+        if self._loaded is not None:
+            self._loaded = None
+            self._env.loaded.let_go(self)
 
     def stop(self) -> None:
         """Nobody asks any more: drop what is loaded, and what is on its way."""
