@@ -111,7 +111,9 @@ class CompactedTopic:
         """A reader, which is not deleted before `leave`. Plain call."""
         reader = self._open.get(about.ledger_id)
         if reader is None:
-            reader = CompactedReader(self._storage.ledgers, self._ledger.name, about)
+            storage, ledger = self._storage, self._ledger
+            skips = storage.skips_lost
+            reader = CompactedReader(storage.ledgers, ledger.name, about, skips_lost=skips)
             if about.ledger_id >= 0:
                 self._open[about.ledger_id] = reader
         reader.users += 1
