@@ -110,7 +110,7 @@ class Compactor:
         ledger = topic.ledger
         if threshold <= 0 or topic.name.internal or topic.fenced or ledger.losses.ranges:
             return False
-        if compacted.progress.state is CompactionState.RUNNING:
+        if not compacted.progress.may_begin(topic.env.clock.wall_ms()):
             return False
         new_bytes = ledger.bytes_after(compacted.horizon)
         if new_bytes <= threshold:

@@ -4,7 +4,8 @@
         described.append(await describe(topic))
 
 What the body awaits is mostly ready, so without this the task would not yield before the end of its
-list, whose length the client chooses.
+list, whose length the client chooses. Others do not wait longer if many tasks do such work: one of
+them works in each round of the loop.
 """
 
 from __future__ import annotations
@@ -24,8 +25,52 @@ WORK_SECONDS: Final = 0.005
 """How long a task works before it yields."""
 
 
+class WorkTurns:
+    """Of all tasks that rest from long work, each round of the loop has one go on, the one that has
+    waited longest.
+
+    Invariant: while tasks wait, one more is chosen, which goes on in the next round and chooses
+    again.
+    """
+
+    __slots__ = ("_is_chosen", "_waiting")
+
+    def __init__(self) -> None:
+        self._is_chosen = False
+        self._waiting = trio.lowlevel.ParkingLot()
+
+    async def next(self) -> None:
+        """Rest until it is this task's turn again, for at least one round."""
+        if self._is_chosen:
+            await self._waiting.park()
+            self._choose()
+            return
+        self._is_chosen = True
+        try:
+            await trio.lowlevel.checkpoint()
+        finally:
+            self._choose()
+
+    def _choose(self) -> None:
+        self._is_chosen = bool(self._waiting.unpark())
+
+
+TURNS: Final = trio.lowlevel.RunVar[WorkTurns]("turns")
+"""Of this loop."""
+
+
+async def rest() -> None:
+    """Let others run, in the middle of long work."""
+    try:
+        turns = TURNS.get()
+    except LookupError:
+        turns = WorkTurns()
+        TURNS.set(turns)
+    await turns.next()
+
+
 class Cooperative(Generic[Item]):
-    """The items in order, with a checkpoint after `seconds` or `items_max` items."""
+    """The items in order, with a rest after `seconds` or `items_max` items."""
 
     __slots__ = ("_items", "_items_max", "_left", "_seconds", "_until")
 
@@ -42,7 +87,7 @@ class Cooperative(Generic[Item]):
 
     async def __anext__(self) -> Item:
         if not self._left or trio.current_time() >= self._until:
-            await trio.lowlevel.checkpoint()
+            await rest()
             self._until = trio.current_time() + self._seconds
             self._left = self._items_max
         self._left -= 1

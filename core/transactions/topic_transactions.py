@@ -43,8 +43,8 @@ Only who began a transaction may use it, and superusers. Somebody else's is not 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import suppress
+from collections.abc import AsyncGenerator, Callable, Collection, Iterator, Mapping
+from contextlib import aclosing, suppress
 from typing import Final
 from urllib.parse import quote, unquote
 
@@ -170,16 +170,17 @@ class TopicTransactions:
     def find(self, key: TransactionId) -> Transaction | None:
         return self._coordinator.find(name_of(key))
 
-    def all(self) -> Iterator[tuple[TransactionId, Transaction]]:
-        """All that are not ended."""
-        for found in self._coordinator.all():
+    async def all(self) -> AsyncGenerator[tuple[TransactionId, Transaction], None]:
+        """All that are not ended, with rests."""
+        async for found in Cooperative(list(self._coordinator.all())):
             yield id_of(found), found
 
     async def open_of_each(self) -> list[int]:
         """How many of each coordinator are not ended."""
         found = [0] * COORDINATORS
-        async for each in Cooperative(list(self._coordinator.all())):
-            found[id_of(each)[0]] += 1
+        async with aclosing(self.all()) as every:
+            async for (number, _), _ in every:
+                found[number] += 1
         return found
 
     def check_coordinator(self, number: int) -> None:

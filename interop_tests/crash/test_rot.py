@@ -239,3 +239,50 @@ def test_an_entry_log_that_is_gone(data) -> None:
         producer.send(b"%d" % (COUNT + 1))
         assert received(consumer, 1) == [COUNT + 1]
         client.close()
+
+
+def last_values(server) -> dict[str, bytes]:
+    """What a reader gets that reads compacted."""
+    client = pulsar.Client(server.pulsar_url)
+    reader = client.create_reader(
+        FULL_NAME + "c", pulsar.MessageId.earliest, is_read_compacted=True
+    )
+    found = {}
+    while reader.has_message_available():
+        message = reader.read_next(RECEIVE_MS)
+        found[message.partition_key()] = message.data()
+    client.close()
+    return found
+
+
+def keyed(server, numbers: range) -> None:
+    """Values of as many keys, which are compacted then."""
+    client = pulsar.Client(server.pulsar_url)
+    producer = client.create_producer(FULL_NAME + "c", batching_enabled=False)
+    for number in numbers:
+        producer.send_async(said_as(number), lambda *_: None, partition_key=str(number))
+    producer.flush()
+    client.close()
+    url = f"{server.http_url}/admin/v2/persistent/public/default/c/compaction"
+    assert httpx.put(url).status_code == 204
+    until(lambda: httpx.get(url).json()["status"] == "SUCCESS")
+
+
+def test_a_compacted_ledger_is_read_round_its_damage(tmp_path) -> None:
+    """And the next one, made of it, is whole."""
+    skips = {**SETTINGS, "ledgers": {"auto_skip_non_recoverable_data": True}}
+    with standalone(tmp_path / "data", **SETTINGS) as server:
+        keyed(server, range(COUNT))
+        ledger_id = internal(server, "c")["compactedLedger"]["ledgerId"]
+    (path,) = (tmp_path / "data/bookie/ledgers/current").glob("*.log")
+    rot(path, path.read_bytes().rindex(said_as(COUNT // 2)))  # the later one is the compacted one
+    with standalone(tmp_path / "data", **skips) as server:
+        found = last_values(server)
+        gone = {str(number) for number in range(COUNT)} - found.keys()
+        assert 0 < len(gone) <= 8
+        assert str(COUNT // 2) in gone
+        assert f"of the compacted ledger {ledger_id} are lost: " in server.logs()
+        keyed(server, range(COUNT, COUNT + 1))
+    with standalone(tmp_path / "data", **SETTINGS) as server:
+        again = last_values(server)
+        assert again == {**found, str(COUNT): said_as(COUNT)}

@@ -340,16 +340,10 @@ def test_bodies_that_stop_before_their_end(server):
     comes_back(server, highest.idle)
 
 
-def test_answers_that_nobody_reads(server):
-    """A list of many topics, asked for by many, none of whom reads it."""
-    url = f"{server.http_url}/admin/v2/persistent/public/default"
-    with httpx.Client() as client:
-        client.put(f"{url}/{'many' * 40}/partitions", json=2_000).raise_for_status()
-        expected = client.get(url).content
-    assert len(expected) > 256 * 1024
-    highest = Highest(server)
+def asked_and_not_read(server, path, highest):
+    """Many ask, and do not read what they are answered."""
     host, _, port = server.http_url.removeprefix("http://").rpartition(":")
-    request = b"GET /admin/v2/persistent/public/default HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    request = f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode()
     with ExitStack() as stack:
         for _ in range(FETCHERS):
             one = stack.enter_context(socket.socket())
@@ -361,9 +355,42 @@ def test_answers_that_nobody_reads(server):
         answered = httpx.get(f"{server.http_url}/readyz", timeout=FEW_SECONDS)
         assert answered.status_code == 200
         highest.look_for(2.0)
+
+
+def test_answers_that_nobody_reads(server):
+    """A list of many topics, asked for by many, none of whom reads it."""
+    url = f"{server.http_url}/admin/v2/persistent/public/default"
+    with httpx.Client() as client:
+        client.put(f"{url}/{'many' * 40}/partitions", json=2_000).raise_for_status()
+        expected = client.get(url).content
+    assert len(expected) > 256 * 1024
+    highest = Highest(server)
+    asked_and_not_read(server, "/admin/v2/persistent/public/default", highest)
     assert highest.grown < BUDGET, f"{highest.grown / MIB:.0f} MiB"
     comes_back(server, highest.idle)
     assert httpx.get(url, timeout=FEW_SECONDS).content == expected
+
+
+def test_lists_of_open_transactions_that_nobody_reads(server):
+    """A list of many megabytes is made as it is received."""
+    count, at_once = 20_000, 100
+    with Raw(server) as raw:
+        raw.introduce()
+        for begin in range(0, count, at_once):
+            ids = range(begin, begin + at_once)
+            raw.say(b"".join(peer.new_txn(each, ttl_ms=600_000) for each in ids))
+            begun = [raw.receive().body for _ in ids]
+            txns = [(each.txnid_most_bits, each.txnid_least_bits) for each in begun]
+            for each, txn in zip(ids, txns, strict=True):
+                raw.say(peer.add_partitions(each, txn, TOPIC))
+            assert {raw.receive().kind for _ in ids} == {"ADD_PARTITION_TO_TXN_RESPONSE"}
+    highest = Highest(server)
+    path = "/admin/v3/transactions/slowTransactions/0"
+    asked_and_not_read(server, path, highest)
+    assert highest.grown < BUDGET / 2, f"{highest.grown / MIB:.0f} MiB"
+    found = httpx.get(f"{server.http_url}{path}", timeout=FEW_SECONDS).json()
+    assert len(found) == count
+    assert list(found[f"(0,{txns[-1][1]})"]["producedPartitions"]) == [TOPIC]
 
 
 def test_large_requests_behind_one_that_waits(server):

@@ -7,13 +7,16 @@ Peers here ask and ask, and read the answers or do not.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import ExitStack
 
 import httpx
 import pytest
 
 import magnetar
+from interop_tests.hostile.conftest import MIB
 from interop_tests.hostile.flood import WAIT_SECONDS_MAX, Ask, Flood
-from interop_tests.hostile.test_memory import BUDGET
+from interop_tests.hostile.test_memory import BUDGET, Highest
+from interop_tests.raw import Raw
 from magnetar.wire.pulsar.tests import peer
 
 TOPIC = "persistent://public/default"
@@ -72,3 +75,20 @@ def test_lists_of_topics_that_are_not_read(server):
     came = Flood(server, server.pulsar_url, MANY, greeted(requested), reads=False)
     assert came.grown < BUDGET, str(came)
     assert came.slowest < WAIT_SECONDS_MAX, str(came)
+
+
+def test_watchers_that_are_not_read(server):
+    """A topic of two thousand partitions comes, and ten thousand watchers are told."""
+    highest = Highest(server)
+    with ExitStack() as stack:
+        for _ in range(10):
+            one = stack.enter_context(Raw(server, receive_bytes=4096)).introduce()
+            for begin in range(0, 1_000, 100):
+                ids = range(begin, begin + 100)
+                one.say(b"".join(peer.watch_topics(n, n, "public/default", ".*") for n in ids))
+                assert {one.receive().kind for _ in ids} == {"WATCH_TOPIC_LIST_SUCCESS"}
+        highest.look()
+        url = f"{server.http_url}/admin/v2/persistent/public/default/{'t' * 50}/partitions"
+        assert httpx.put(url, json=2_000, timeout=60).status_code == 204
+        highest.look_for(3.0)
+    assert highest.grown < BUDGET / 2, f"{highest.grown / MIB:.0f} MiB"

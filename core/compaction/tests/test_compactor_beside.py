@@ -165,6 +165,29 @@ async def test_a_failure_is_told_and_the_next_one_comes() -> None:
         assert len(await found(other)) == 5
 
 
+async def test_a_threshold_does_not_try_again_at_once() -> None:
+    """Each attempt reads all that is new, and other topics wait for it."""
+    stores = Stores()
+    async with running(stores, inactive_topics=FOR_EVER) as broker:
+        topic = await filled(broker, compaction_threshold=200)
+        progress = topic.compacted.progress
+        stores.ledgers.create_failure = StorageFailed("no room")
+        pauses = []
+        for _ in range(9):
+            await tended(broker, topic)
+            began_ms = progress.failed_ms
+            await tended(broker, topic)
+            assert progress.failed_ms == began_ms
+            pauses.append(progress.pause_ms // 1000)
+            stores.clock.forward(pauses[-1])
+        assert pauses == [10, 20, 40, 80, 160, 320, 600, 600, 600]
+        stores.ledgers.create_failure = None
+        await tended(broker, topic)
+        assert progress.state is SUCCESS
+        assert len(await found(topic)) == 5
+        assert progress.pause_ms == 0
+
+
 async def test_an_unload_ends_it() -> None:
     stores = Stores()
     async with running(stores, inactive_topics=FOR_EVER) as broker:

@@ -48,6 +48,56 @@ async def test_a_rest_comes_after_so_many_items(mock_clock: MockClock) -> None:
     assert await rests(mock_clock, 0, items_max=10) == 1
 
 
+class Rounds(trio.abc.Instrument):
+    """How many rounds the loop had."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def before_io_wait(self, _timeout: float) -> None:
+        self.count += 1
+
+
+async def test_one_of_many_works_in_a_round(mock_clock: MockClock) -> None:
+    """So those who wait beside them wait for a step of one."""
+    rounds = Rounds()
+    worked: list[int] = []
+
+    async def work() -> None:
+        async for _ in Cooperative(range(10)):
+            mock_clock.jump(WORK_SECONDS)
+            worked.append(rounds.count)
+
+    async with trio.open_nursery() as nursery:
+        for _ in range(20):
+            nursery.start_soon(work)
+        await trio.lowlevel.checkpoint()
+        trio.lowlevel.add_instrument(rounds)
+    behind_the_first = worked[20:]
+    assert len(behind_the_first) == 180
+    assert len(set(behind_the_first)) == 180
+
+
+async def test_who_is_cancelled_leaves_the_turn_to_others(mock_clock: MockClock) -> None:
+    done: list[int] = []
+    scopes = [trio.CancelScope() for _ in range(5)]
+
+    async def work(place: int) -> None:
+        with scopes[place]:
+            async for _ in Cooperative(range(10)):
+                mock_clock.jump(WORK_SECONDS)
+            done.append(place)
+
+    async with trio.open_nursery() as nursery:
+        for place in range(5):
+            nursery.start_soon(work, place)
+        await trio.lowlevel.checkpoint()
+        for place in range(4):
+            scopes[place].cancel()
+            await trio.lowlevel.checkpoint()
+    assert 4 in done
+
+
 class Client:
     """A client and its connection, as a list sees them."""
 

@@ -45,6 +45,11 @@ class CompactionState(enum.Enum):
     ERROR = "ERROR"
 
 
+RETRY_MS: Final = 10_000
+RETRY_MS_MAX: Final = 600_000
+"""What has failed is not begun again by a threshold for so long; it doubles with each failure."""
+
+
 class CompactionProgress:
     """What has become of compactions since the topic was loaded."""
 
@@ -53,10 +58,17 @@ class CompactionProgress:
         self.last_error = ""
         self.removed = 0
         """Messages that the last one has removed."""
+        self.pause_ms = 0
+        """How long the next one waits that nobody asks for."""
         self.succeeded_ms = self.failed_ms = self.duration_ms = 0
 
     def begin(self) -> None:
         self.state = CompactionState.RUNNING
+
+    def may_begin(self, now_ms: int) -> bool:
+        """Whether one may begin that nobody asks for."""
+        is_running = self.state is CompactionState.RUNNING
+        return not is_running and now_ms - self.failed_ms >= self.pause_ms
 
     def end(self, failure: str, removed: int, began_ms: int, now_ms: int) -> None:
         """The compaction has ended, with a reason if it has failed."""
@@ -64,7 +76,9 @@ class CompactionProgress:
         self.duration_ms = now_ms - began_ms
         if failure:
             self.state, self.failed_ms = CompactionState.ERROR, now_ms
+            self.pause_ms = min(2 * self.pause_ms or RETRY_MS, RETRY_MS_MAX)
         else:
+            self.pause_ms = 0
             self.state, self.succeeded_ms, self.removed = CompactionState.SUCCESS, now_ms, removed
 
 
@@ -97,7 +111,9 @@ class CompactedTopic:
         """A reader, which is not deleted before `leave`. Plain call."""
         reader = self._open.get(about.ledger_id)
         if reader is None:
-            reader = CompactedReader(self._storage.ledgers, self._ledger.name, about)
+            storage, ledger = self._storage, self._ledger
+            skips = storage.skips_lost
+            reader = CompactedReader(storage.ledgers, ledger.name, about, skips_lost=skips)
             if about.ledger_id >= 0:
                 self._open[about.ledger_id] = reader
         reader.users += 1

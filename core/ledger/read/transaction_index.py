@@ -18,6 +18,7 @@ restart, the state is the same; a marker of nothing open changes nothing.
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Sequence
 from itertools import accumulate
 from typing import Final, NamedTuple
 
@@ -177,10 +178,16 @@ class TransactionIndex:
 
     def hides(self, key: TransactionKey, index: int) -> bool:
         """Whether the entry with that key and index belongs to an aborted transaction."""
+        return any(one.first <= index <= one.last for one in self._aborted_of(key))
+
+    def has_aborted(self, key: TransactionKey) -> bool:
+        """Whether a transaction of that key was aborted, of which there are entries still."""
+        return bool(self._aborted_of(key))
+
+    def _aborted_of(self, key: TransactionKey) -> Sequence[Aborted]:
         if self._placed != len(self.aborted):
             self._place()
-        found = self._places.get(key)
-        return found is not None and any(one.first <= index <= one.last for one in found)
+        return self._places.get(key, ())
 
     def _place(self) -> None:
         """Sort those by key that are new; all of them again if some have left."""

@@ -134,7 +134,7 @@ async def test_it_is_used_where_it_is_added_and_until_it_ends() -> None:
             transactions.check_publish(key, TARGET, everybody)
         with pytest.raises(TransactionNotFound):
             await transactions.end(key, everybody, commit=False)
-        assert list(transactions.all()) == []
+        assert [each async for each in transactions.all()] == []
 
 
 async def test_a_decision_is_repeated_and_not_changed() -> None:
@@ -310,11 +310,11 @@ async def test_one_that_includes_nothing_is_not_stored(autojump_clock: MockClock
         transactions = TopicTransactions(broker, form)
         nursery.start_soon(transactions.run)
         ended, late, left = [await transactions.begin(0, ms, "me") for ms in (9_000, 1_000, 9_000)]
-        assert {key for key, _ in transactions.all()} == {ended, late, left}
+        assert {key async for key, _ in transactions.all()} == {ended, late, left}
         await transactions.end(ended, everybody, commit=True)
         stores.clock.forward(2)
         await trio.sleep(3)
-        assert [key for key, _ in transactions.all()] == [left]
+        assert [key async for key, _ in transactions.all()] == [left]
         for key in (ended, late):
             with pytest.raises(TransactionNotFound):
                 await transactions.add_topics(key, [TARGET.full], everybody)
@@ -518,7 +518,7 @@ async def _next_life(
                 assert found.state is TransactionState.ONGOING, "a decision is carried out"
                 assert "ended" not in told
                 await transactions.end(keys[0], everybody, commit=commit)
-        for _, left in list(transactions.all()):  # begun, and nobody heard
+        async for _, left in transactions.all():  # begun, and nobody heard
             await transactions.end(topic_transactions.id_of(left), everybody, commit=False)
         source, target = await topic_of(broker, SOURCE), await topic_of(broker, TARGET)
         assert not target.ledger.transactions.open

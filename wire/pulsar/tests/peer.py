@@ -61,6 +61,19 @@ def topics_of_namespace(request_id: int, namespace: str, **fields: Any) -> bytes
     return frame("GET_TOPICS_OF_NAMESPACE", message)
 
 
+def watch_topics(
+    request_id: int, watcher_id: int, namespace: str, pattern: str, **fields: Any
+) -> bytes:
+    message = pb.CommandWatchTopicList(
+        request_id=request_id,
+        watcher_id=watcher_id,
+        namespace=namespace,
+        topics_pattern=pattern,
+        **fields,
+    )
+    return frame("WATCH_TOPIC_LIST", message)
+
+
 def producer(request_id: int, producer_id: int, topic: str, **fields: Any) -> bytes:
     message = pb.CommandProducer(
         request_id=request_id, producer_id=producer_id, topic=topic, **fields

@@ -7,9 +7,13 @@ Invariant: a transaction is shown to its owner and to superusers; to others it d
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, Final
 
+import msgspec
 from starlette.exceptions import HTTPException
+from starlette.responses import Response, StreamingResponse
 
 from magnetar.core.kernel.cooperation import Cooperative
 from magnetar.core.kernel.errors import Corrupted, TransactionNotFound, Unauthorized
@@ -27,7 +31,7 @@ from magnetar.core.transactions.transaction_id import TransactionId
 from magnetar.wire.http.admin.topic_lookup import persistent, subscription_of
 from magnetar.wire.http.request import AdminRequest
 from magnetar.wire.http.rights import Needs
-from magnetar.wire.http.routes import NotHere, Table, not_here
+from magnetar.wire.http.routes import JSON, NotHere, Table, not_here
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -43,6 +47,8 @@ STATUS: Final[Mapping[TransactionState, str]] = {
     TransactionState.ABORTED: "ABORTED",
 }
 """The names of `TransactionState` in Pulsar (`TxnStatus.java`)."""
+PART_BYTES: Final = 64 * 1024
+"""Of a list of transactions, sent at a time. One that has thousands of topics takes more."""
 OFF: Final = "This Broker is not configured with transactionCoordinatorEnabled=true."
 
 
@@ -97,9 +103,9 @@ async def metadata(request: AdminRequest) -> Json:
 
 async def _metadata(request: AdminRequest, key: TransactionId, found: Transaction) -> Json:
     produced, acked = {}, dict[str, Json]()
-    for name in found.logs:
+    async for name in Cooperative(found.logs):
         produced[found.spellings.get(name, name)] = _in_buffer(request.broker.topics.get(name), key)
-    for topic, subscription in subscriptions_of(found):
+    async for topic, subscription in Cooperative(subscriptions_of(found)):
         loaded = request.broker.topics.get(topic.full)
         stored = None if loaded is None else loaded.stored
         present = None if stored is None else stored.subscriptions.get(subscription)
@@ -116,16 +122,35 @@ async def _metadata(request: AdminRequest, key: TransactionId, found: Transactio
     }
 
 
-async def slow(request: AdminRequest) -> Json:
+async def slow(request: AdminRequest) -> Response:
     """Those that are open for longer than so many milliseconds."""
-    least_ms, now_ms = request.path_count("timeout"), request.broker.clock.wall_ms()
+    least_ms = request.path_count("timeout")
     coordinator = request.number("coordinatorId", -1)
-    shown = {}
-    async for key, found in Cooperative(list(_transactions(request).all())):
-        asked = coordinator in (-1, key[0])
-        if asked and now_ms - found.began_ms >= least_ms:
-            shown[f"({key[0]},{key[1]})"] = await _metadata(request, key, found)
-    return shown
+    found = _slow(request, _transactions(request), least_ms, coordinator)
+    return StreamingResponse(request.services.pauses.pieces(found), media_type=JSON)
+
+
+async def _slow(
+    request: AdminRequest, transactions: TopicTransactions, least_ms: int, coordinator: int
+) -> AsyncGenerator[bytes, None]:
+    """Their JSON, some at a time: it has megabytes if tens of thousands are open."""
+    now_ms = request.broker.clock.wall_ms()
+    yield b"{"
+    part, size, separator = list[bytes](), 0, b""
+    async with aclosing(transactions.all()) as every:
+        async for key, found in every:
+            if coordinator in (-1, key[0]) and now_ms - found.began_ms >= least_ms:
+                shown = await _metadata(request, key, found)
+                part.append(
+                    msgspec.json.encode(f"({key[0]},{key[1]})") + b":" + msgspec.json.encode(shown)
+                )
+                size += len(part[-1])
+            if size >= PART_BYTES:
+                yield separator + b",".join(part)
+                part, size, separator = [], 0, b","
+    if part:
+        yield separator + b",".join(part)
+    yield b"}"
 
 
 async def abort(request: AdminRequest) -> None:
@@ -157,8 +182,9 @@ async def coordinator_stats(request: AdminRequest) -> Json:
     if asked != -1:
         transactions.check_coordinator(asked)
     numbers: dict[int, list[int]] = defaultdict(list)
-    for (coordinator, number), _ in transactions.all():
-        numbers[coordinator].append(number)
+    async with aclosing(transactions.all()) as every:
+        async for (coordinator, number), _ in every:
+            numbers[coordinator].append(number)
     if asked != -1:
         return _coordinator(numbers[asked])
     return {str(each): _coordinator(numbers[each]) for each in range(COORDINATORS)}
@@ -187,7 +213,7 @@ def _in_buffer(topic: Any, key: TransactionId) -> Json:
     begun = transactions.open.get(key)
     return {
         "startPosition": None if begun is None else _shown(begun.position),
-        "aborted": any(one.key == key for one in transactions.aborted),
+        "aborted": transactions.has_aborted(key),
     }
 
 

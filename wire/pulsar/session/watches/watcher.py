@@ -31,10 +31,12 @@ NAMES_PER_UPDATE: Final = 5_000
 class HeldChanges:
     """How many changes all watchers of a connection have that are not sent."""
 
-    __slots__ = ("count",)
+    __slots__ = ("are_too_many", "count")
 
     def __init__(self) -> None:
         self.count = 0
+        self.are_too_many = False
+        """The connection is being closed, which may take a while: nothing more is collected."""
 
 
 class ConnectionWatcher:
@@ -74,7 +76,7 @@ class ConnectionWatcher:
         )
 
     def changed(self, new: Sequence[str], gone: Sequence[str], digest: str) -> None:
-        if not self._is_told:
+        if not self._is_told or self._held.are_too_many:
             return
         self._digest = digest
         before = len(self._changes)
@@ -102,6 +104,7 @@ class ConnectionWatcher:
         while self._changes and self._is_told and not client.gone:
             if client.connection.congested:
                 if self._held.count > HELD_MAX:
+                    self._held.are_too_many = True
                     client.connection.end("it does not receive changes of topics that it watches")
                 return
             part = list(self._changes.items())[:NAMES_PER_UPDATE]

@@ -18,11 +18,8 @@ PREFIX = "persistent://public/default/"
 
 
 def watch(request_id: int, watcher_id: int, pattern: str, **fields: Any) -> bytes:
-    said = {"namespace": "public/default", **fields}
-    message = pb.CommandWatchTopicList(
-        request_id=request_id, watcher_id=watcher_id, topics_pattern=pattern, **said
-    )
-    return peer.frame("WATCH_TOPIC_LIST", message)
+    namespace = fields.pop("namespace", "public/default")
+    return peer.watch_topics(request_id, watcher_id, namespace, pattern, **fields)
 
 
 def close(request_id: int, watcher_id: int) -> bytes:

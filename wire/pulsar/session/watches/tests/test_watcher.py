@@ -68,6 +68,24 @@ async def test_what_all_watchers_of_a_connection_hold_counts(
     assert client.line.ending is not None
 
 
+async def test_nothing_is_collected_for_a_client_that_is_being_disconnected(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, autojump_clock: object
+) -> None:
+    """It may have a thousand watchers, and is there until it has received what was sent before."""
+    monkeypatch.setattr(watcher, "HELD_MAX", 2)
+    client = await stage.player()
+    await client.says(*[watch(number, number, ".*") for number in range(10)])
+    client.line.congested = True
+    await created(stage, "a", "b", "c")
+    await hears(client)
+    assert client.line.ending is not None
+    before = client.session.watches._held.count
+    assert before < 10
+    await created(stage, "d")
+    await hears(client)
+    assert client.session.watches._held.count == before
+
+
 async def test_many_names_come_in_several_updates(
     stage: Stage, monkeypatch: pytest.MonkeyPatch, autojump_clock: object
 ) -> None:
