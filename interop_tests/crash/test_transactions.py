@@ -180,9 +180,10 @@ async def _overwrite(folder: Path, path: str, value: bytes | None) -> None:
             await store.put(path, value, found.version)
 
 
+@pytest.mark.parametrize("are_loaded", [True, False], ids=["loaded", "not-loaded"])
 @pytest.mark.parametrize("record", [b"\x00damaged", None], ids=["damaged", "lost"])
 def test_a_lost_decision_is_given_up_by_an_operator(
-    magnetar_module, client, topics, record
+    magnetar_module, client, topics, record, are_loaded
 ) -> None:
     """What a repair of the metadata may leave: topics wait for a transaction that nobody knows."""
     server, source, target = magnetar_module, topics(), topics()
@@ -199,18 +200,25 @@ def test_a_lost_decision_is_given_up_by_an_operator(
     server.start()
     if record is not None:
         assert f"transaction {name_of(txn)}: the record {path} cannot be read" in server.logs()
-    admin = f"{server.http_url}/admin"
-    for name in (source, target):
-        stats = httpx.get(f"{admin}/v2/persistent/public/default/{name}/stats").json()
-        assert stats["hangingTransactions"] == [shown(txn)]
-    reader = client.create_reader(target, pulsar.MessageId.earliest)
-    assert not reader.has_message_available()
+    admin, here = f"{server.http_url}/admin", "public/default"
+    if are_loaded:
+        for name in (source, target):
+            stats = httpx.get(f"{admin}/v2/persistent/{here}/{name}/stats").json()
+            assert stats["hangingTransactions"] == [shown(txn)]
+        asked = f"{admin}/v3/transactions/transactionInBufferStats/{here}/{target}"
+        begun = httpx.get(f"{asked}/{txn[0]}/{txn[1]}").json()
+        assert begun["startPosition"] is not None
+        asked = f"{admin}/v3/transactions/pendingAckStats/{here}/{source}/s"
+        assert httpx.get(asked).json()["ongoingTxnSize"] == 1
+        reader = client.create_reader(target, pulsar.MessageId.earliest)
+        assert not reader.has_message_available()
     abort = f"{admin}/v3/transactions/abortTransaction/{txn[0]}/{txn[1]}"
     assert httpx.post(abort).status_code == 204
     before = len(server.logs())
     server.kill()
     server.start()
     assert "cannot be read" not in server.logs()[before:]
+    reader = client.create_reader(target, pulsar.MessageId.earliest)
     assert reader.read_next(RECEIVE_MS).data() == b"behind"
     consumer = client.subscribe(source, "s", pulsar.ConsumerType.Shared)
     assert consumer.receive(RECEIVE_MS).data() == b"m"
