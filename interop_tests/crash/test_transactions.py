@@ -225,6 +225,33 @@ def test_a_lost_decision_is_given_up_by_an_operator(
     assert httpx.post(abort).status_code == 404
 
 
+@pytest.mark.parametrize("commit", [True, False])
+def test_the_first_of_two_ends_counts(magnetar_module, client, topics, commit) -> None:
+    """Behind the messages and each other, without waiting for an answer; also over a kill."""
+    server, source, target, rounds = magnetar_module, topics(), topics(), 20
+    worker = Worker(server, source, target)
+    for number in range(rounds):
+        txn = worker.begin()
+        worker.add_topic(txn)
+        worker.raw.say(
+            peer.send_in(txn, 1, number, b"%d" % number)
+            + peer.end_txn(5, txn, commit=commit)
+            + peer.end_txn(6, txn, commit=not commit)
+        )
+        heard = [worker.receive().body for _ in range(3)]
+        answers = {each.request_id: each for each in heard if hasattr(each, "request_id")}
+        assert not answers[5].HasField("error"), heard
+        assert answers[6].error in (pb.InvalidTxnStatus, pb.TransactionNotFound), heard
+    worker.close()
+    server.kill()
+    server.start()
+    reader = client.create_reader(target, pulsar.MessageId.earliest)
+    found = []
+    while reader.has_message_available():
+        found.append(reader.read_next(RECEIVE_MS).data())
+    assert found == [b"%d" % number for number in range(rounds if commit else 0)]
+
+
 def process(server, source: str, target: str, done: list[bytes], is_up: Event) -> None:
     """From source to target, each message in a transaction, whatever happens to the server."""
     doubtful: tuple[Txn, bytes] | None = None
