@@ -17,7 +17,6 @@ from magnetar.core.kernel.cooperation import Cooperative
 from magnetar.core.kernel.errors import (
     AlreadyExists,
     BrokerError,
-    Invalid,
     NotAllowed,
     NotOwned,
     TopicNotFound,
@@ -34,11 +33,12 @@ LOADS_AT_ONCE: Final = 100
 
 
 async def create_topic(broker: Broker, name: TopicName) -> Topic:
-    """Create a topic without partitions, whether or not auto-creation is allowed."""
+    """Create a topic without partitions, or a partition that is missing, whether or not
+    auto-creation is allowed.
+    """
     check_changeable(name)
-    if name.partitioned:
-        raise Invalid(f"{name} is the name of a partition: create the partitioned topic instead")
-    if await broker.catalog.partitions(name) or await broker.exists(name):
+    is_partitioned = not name.partitioned and await broker.catalog.partitions(name)
+    if is_partitioned or await broker.exists(name):
         raise AlreadyExists("This topic already exists")
     return await broker.topic(name, by_order=True)
 

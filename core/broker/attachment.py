@@ -58,9 +58,10 @@ async def attach(
     *,
     create: bool = True,
     by_order: bool = False,
+    any_name: bool = False,
 ) -> None:
-    """Attach to a topic, which is not deleted as idle meanwhile. `create` and `by_order` are those
-    of `Broker.topic`.
+    """Attach to a topic, which is not deleted as idle meanwhile. `create`, `by_order` and
+    `any_name` are those of `Broker.topic`.
 
     `take_place` is called again, with another topic, if its topic was fenced meanwhile. It changes
     nothing if it fails.
@@ -68,7 +69,9 @@ async def attach(
     deadline = trio.current_time() + ATTACH_SECONDS
     with broker.attaching.one_more(name.full):
         while True:
-            topic = await broker.topic(name, create=create, by_order=by_order, deadline=deadline)
+            topic = await broker.topic(
+                name, create=create, by_order=by_order, any_name=any_name, deadline=deadline
+            )
             try:
                 await take_place(topic)
                 return

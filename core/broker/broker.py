@@ -199,18 +199,20 @@ class Broker:
         *,
         create: bool = True,
         by_order: bool = False,
+        any_name: bool = False,
         deadline: float = math.inf,
     ) -> Topic:
         """Load the topic, or create it; `TopicNotFound` if it does not exist and is not created.
 
-        With `by_order`, an administrator creates it, whatever the auto-creation policy. The
-        deadline limits the wait for other tasks that use the topic.
+        With `by_order`, an administrator creates it, whatever the auto-creation policy. With
+        `any_name`, it is also created if its name reads like a partition of a topic that is not
+        partitioned. The deadline limits the wait for other tasks that use the topic.
         """
         found = self.topics.get(name.full)
         if found is not None and not found.fenced:
             return found
         async with self._alone_with(name, deadline):
-            return await self._loaded(name, create=create, by_order=by_order)
+            return await self._loaded(name, create=create, by_order=by_order, any_name=any_name)
 
     @asynccontextmanager
     async def _alone_with(self, name: TopicName, deadline: float = math.inf) -> AsyncIterator[None]:
@@ -232,7 +234,9 @@ class Broker:
             if not lock.locked():
                 self._locks.pop(name.full, None)
 
-    async def _loaded(self, name: TopicName, *, create: bool, by_order: bool) -> Topic:
+    async def _loaded(
+        self, name: TopicName, *, create: bool, by_order: bool = False, any_name: bool = False
+    ) -> Topic:
         found = self.topics.get(name.full)
         if found is not None and found.fenced:
             await self._put_away(found)  # an earlier close has failed
@@ -241,7 +245,7 @@ class Broker:
             if self._stopping:
                 raise NotReady("the server is stopping")
             await self.check_owned(name)
-            await self._check_may_exist(name, create=create, by_order=by_order)
+            await self._check_may_exist(name, create=create, by_order=by_order, any_name=any_name)
             found = await self._load(name)
         return found
 
@@ -282,23 +286,31 @@ class Broker:
         self.kept_rows.loaded(name, topic)
         return topic
 
-    async def _check_may_exist(self, name: TopicName, *, create: bool, by_order: bool) -> None:
+    async def _check_may_exist(
+        self, name: TopicName, *, create: bool, by_order: bool, any_name: bool
+    ) -> None:
         """Raise unless the topic exists or may be created automatically."""
         if self._is_going(name) and not await self.exists(name):
             raise TopicNotFound(f"topic {name} is deleted")
         partitions = await self.catalog.partitions(name.base)
-        if name.partitioned and partitions:
-            if name.partition_index < partitions:
-                return
-            raise TopicNotFound(f"{name.base} has only {partitions} partitions")
+        if name.partitioned and name.partition_index < partitions:
+            return
         if not name.partitioned and partitions:
             raise NotAllowed(f"{name} is partitioned: attach to one of its partitions")
-        if name.persistent and await self.exists(name):
+        if name.persistent and not partitions and await self.exists(name):
             return
         policies = await self.catalog.effective(name)
         allowed = policies.auto_topic_creation.allowed and not name.internal
         if not create or not (by_order or allowed):
             raise TopicNotFound(f"topic {name} does not exist")
+        if partitions and any_name:
+            raise TopicNotFound(f"{name.base} has only {partitions} partitions")
+        if name.partitioned and not any_name:
+            raise NotAllowed(
+                f"Illegal topic partition name {name} with max allowed {partitions} partitions"
+                if partitions
+                else f"Partition metadata not found for the partitioned topic: {name}"
+            )
         await self.check_room(name, 1)
 
     def _is_going(self, name: TopicName) -> bool:
@@ -330,7 +342,9 @@ class Broker:
         partitions is created only when a client attaches.
         """
         if name.partitioned:
-            return 0  # a partition has none; attaching finds out whether it exists
+            if not create and not await self._is_known_partition(name):
+                raise TopicNotFound(f"topic {name} does not exist")
+            return 0  # a partition has none; attaching finds out whether it may be created
         if name == COORDINATORS_TOPIC:
             return COORDINATORS
         present = self.topics.get(name.full)
@@ -351,6 +365,11 @@ class Broker:
                 return await self.catalog.partitions(name)
         return creation.partitions
 
+    async def _is_known_partition(self, name: TopicName) -> bool:
+        base = name.base
+        count = COORDINATORS if base == COORDINATORS_TOPIC else await self.catalog.partitions(base)
+        return name.partition_index < count or await self.exists(name)
+
     async def unload(self, name: TopicName) -> None:
         """Disconnect all clients; the next one loads the topic again."""
         async with self._alone_with(name):
@@ -366,7 +385,7 @@ class Broker:
         `only_if` is called when no other task can load or unload it; returns its answer.
         """
         async with self._alone_with(name):
-            topic = await self._loaded(name, create=False, by_order=False)
+            topic = await self._loaded(name, create=False)
             if not force and topic.in_use:
                 raise in_use(name)
             if not only_if(topic):

@@ -73,6 +73,9 @@ class Policy(Struct, frozen=True):
     """The type of the JSON value; that of its field, unless tools send another."""
     shape: type[Struct] | None = None
     """The type as which a loose JSON value must be readable."""
+    complete: bool = False
+    """Whether `shape` has all fields: others that tools send are not stored, and those that they
+    leave out are, with their defaults."""
     read: Callable[[Any], Any] = same
     """Converts a JSON value to the effective value; None if it decides nothing."""
     show: Callable[[Any], Any] = same

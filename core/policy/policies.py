@@ -51,8 +51,10 @@ TOO_LARGE: Final = (
 
 
 def rate(shape: type[Struct], **more: Any) -> Policy:
-    """A rate limit: stored as tools send it, by namespaces for each cluster."""
-    return Policy(shape=shape, kind=dict[str, Any], loose=True, per_cluster=True, **more)
+    """A rate limit: namespaces store it for each cluster."""
+    return Policy(
+        shape=shape, complete=True, kind=dict[str, Any], loose=True, per_cluster=True, **more
+    )
 
 
 # fmt: off

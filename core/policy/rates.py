@@ -1,5 +1,7 @@
 """Rate limits as tools send them: Pulsar's names, read into `throttle.RateLimit`. Pure.
 
+Fields that are left out have the values that Apache's broker (4.2) stores for them.
+
 A value that cannot be read as a rate decides nothing; -1 and 0 decide that there is no limit.
 """
 
@@ -21,12 +23,12 @@ class PublishRate(Struct, frozen=True, rename="camel"):
 
 
 class DispatchRate(Struct, frozen=True, rename="camel"):
-    """The messages and bytes that may be delivered in a period."""
+    """The messages and bytes that may be delivered in a period; 0 seconds stand for one."""
 
-    dispatch_throttling_rate_in_msg: int = -1
-    dispatch_throttling_rate_in_byte: int = -1
+    dispatch_throttling_rate_in_msg: int = 0
+    dispatch_throttling_rate_in_byte: int = 0
     relative_to_publish_rate: bool = False
-    rate_period_in_second: int = 1
+    rate_period_in_second: int = 0
 
 
 class SubscribeRate(Struct, frozen=True, rename="camel"):

@@ -35,14 +35,15 @@ STORED: Final = (
     stored(
         "replicator_dispatch_rate", CLUSTERS, dict[str, Any],
         topic=Scope("replicatorDispatchRate"), namespace=Scope("replicatorDispatchRate"),
-        shape=DispatchRate, per_cluster=True, default=show_dispatch_rate(RateLimit()),
+        shape=DispatchRate, complete=True, per_cluster=True,
+        default=show_dispatch_rate(RateLimit()),
     ),
     stored(
         "persistence",
         "a server of its own has one copy, and a gateway's quorums are its flags",
         dict[str, Any],
         topic=Scope("persistence"), namespace=Scope("persistence"),
-        shape=Persistence, default=Persistence(1, 1, 1, 1.0),
+        shape=Persistence, complete=True, default=Persistence(1, 1, 1, 1.0),
     ),
     stored("schema_auto_update_compatibility_strategy", "", SchemaAutoUpdate,
            effect="Decides `schemaCompatibilityStrategy` for a namespace that has none.",

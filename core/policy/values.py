@@ -237,9 +237,11 @@ class OffloadPolicies(Struct, frozen=True, rename="camel"):
 
 
 class Persistence(Struct, frozen=True, rename="camel"):
-    """How entries are spread over bookies."""
+    """How entries are spread over bookies. What is left out is stored by Apache's broker (4.2) as
+    these.
+    """
 
-    bookkeeper_ensemble: int = 1
-    bookkeeper_write_quorum: int = 1
-    bookkeeper_ack_quorum: int = 1
-    managed_ledger_max_mark_delete_rate: float = 0.0
+    bookkeeper_ensemble: int = 2
+    bookkeeper_write_quorum: int = 2
+    bookkeeper_ack_quorum: int = 2
+    managed_ledger_max_mark_delete_rate: float = -1.0

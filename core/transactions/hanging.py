@@ -10,7 +10,9 @@ Topics and subscriptions take part in nothing that no record names, and the reco
 
 Readers of such a topic stop for good, and what the transaction acknowledges is delivered to nobody.
 Whether it was to be committed is not known any more, and a client may have been told: so nothing
-here decides by itself. It is logged and shown, and aborted when an operator says so.
+here decides by itself. It is logged and shown, and aborted when an operator says so. Topics that
+are not loaded are looked at only then: those that may have a part in it are loaded, one after the
+other, and unloaded again if they have none.
 
 Invariant: a transaction that a coordinator knows does not hang, nor one that another broker
 coordinates.
@@ -25,9 +27,12 @@ import trio
 
 from magnetar.core.entry.form import TransactionalForm, TransactionKey
 from magnetar.core.kernel.cooperation import Cooperative
+from magnetar.core.kernel.errors import BrokerError, NotOwned, TopicNotFound
+from magnetar.core.kernel.names import TopicName
 from magnetar.core.topic.persistent_topic import PersistentTopic
 from magnetar.core.transactions.coordinator import TopicHost, TransactionCoordinator
 from magnetar.core.transactions.transaction_id import TransactionId, name_of, shown
+from magnetar.core.transactions.unloaded_topics import unloaded_topics
 
 log = logging.getLogger(__name__)
 
@@ -90,20 +95,42 @@ class HangingTransactions:
         return not self._coordinator.knows(name) and await self._coordinator.records.is_ours(name)
 
     async def abort(self, key: TransactionId) -> bool:
-        """Abort a transaction that hangs, in all loaded topics, and delete a record of it that
-        cannot be read; False if there is nothing of it, or it does not hang.
+        """Abort a transaction that hangs, in all topics, and delete a record of it that cannot be
+        read; False if there is nothing of it, or it does not hang. Raises the first error of a
+        topic that cannot be loaded, after the others.
         """
         if not await self._hangs(key):
             return False
         topics = [each.stored for each in self._broker.topics.values() if each.stored is not None]
         held = [topic for topic in topics if key in _held_in(topic)]
         for topic in held:
-            log.warning("%s: transaction %s is aborted by an operator", topic.name, shown(key))
             await self._abort_in(topic, key)
+        found, failure = bool(held), None
+        for name in await unloaded_topics(self._broker):
+            try:
+                found |= await self._abort_in_unloaded(name, key)
+            except (NotOwned, TopicNotFound):
+                continue  # it is another broker's, or deleted meanwhile
+            except BrokerError as error:
+                log.error("%s: not asked for transaction %s: %s", name, shown(key), error)
+                failure = failure or error
+        if failure is not None:
+            raise failure
         # last: until then a start names it in the log
-        return await self._coordinator.records.discard_damaged(name_of(key)) or bool(held)
+        return await self._coordinator.records.discard_damaged(name_of(key)) or found
+
+    async def _abort_in_unloaded(self, name: TopicName, key: TransactionId) -> bool:
+        """Load a topic, and abort the transaction there; returns whether it had a part in it."""
+        topic = await self._broker.topic(name, create=False)
+        if topic.stored is not None and key in _held_in(topic.stored):
+            await self._abort_in(topic.stored, key)
+            return True
+        if not topic.in_use:
+            await self._broker.unload(name)
+        return False
 
     async def _abort_in(self, topic: PersistentTopic, key: TransactionId) -> None:
+        log.warning("%s: transaction %s is aborted by an operator", topic.name, shown(key))
         if key in topic.transactions.index.open:
             await topic.end_transaction(self._form, key, 0, committed=False)
         for subscription in list(topic.subscriptions.values()):

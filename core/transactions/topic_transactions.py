@@ -325,8 +325,16 @@ class TopicTransactions:
             raise Overloaded("open transactions have too many topics and subscriptions")
         return added
 
-    async def end(self, key: TransactionId, owns: Owns, *, commit: bool) -> None:
+    async def end(
+        self,
+        key: TransactionId,
+        owns: Owns,
+        *,
+        commit: bool,
+        decided: Callable[[], object] | None = None,
+    ) -> None:
         """Commit or abort; returns when consumers of every topic and subscription see the outcome.
+        `decided` is called before that, as soon as the decision is stored.
 
         `NotReady` if they do not after `END_SECONDS_MAX`: it is carried out later.
         """
@@ -340,6 +348,8 @@ class TopicTransactions:
                 await coordinator.decide(slot, commit=commit)
             elif found.state is not wanted:
                 raise _decided(key, found)
+        if decided is not None:
+            decided()
         if not slot.seen.is_set():
             with trio.move_on_after(END_SECONDS_MAX):
                 await slot.seen.wait()

@@ -180,9 +180,10 @@ async def _overwrite(folder: Path, path: str, value: bytes | None) -> None:
             await store.put(path, value, found.version)
 
 
+@pytest.mark.parametrize("are_loaded", [True, False], ids=["loaded", "not-loaded"])
 @pytest.mark.parametrize("record", [b"\x00damaged", None], ids=["damaged", "lost"])
 def test_a_lost_decision_is_given_up_by_an_operator(
-    magnetar_module, client, topics, record
+    magnetar_module, client, topics, record, are_loaded
 ) -> None:
     """What a repair of the metadata may leave: topics wait for a transaction that nobody knows."""
     server, source, target = magnetar_module, topics(), topics()
@@ -199,22 +200,56 @@ def test_a_lost_decision_is_given_up_by_an_operator(
     server.start()
     if record is not None:
         assert f"transaction {name_of(txn)}: the record {path} cannot be read" in server.logs()
-    admin = f"{server.http_url}/admin"
-    for name in (source, target):
-        stats = httpx.get(f"{admin}/v2/persistent/public/default/{name}/stats").json()
-        assert stats["hangingTransactions"] == [shown(txn)]
-    reader = client.create_reader(target, pulsar.MessageId.earliest)
-    assert not reader.has_message_available()
+    admin, here = f"{server.http_url}/admin", "public/default"
+    if are_loaded:
+        for name in (source, target):
+            stats = httpx.get(f"{admin}/v2/persistent/{here}/{name}/stats").json()
+            assert stats["hangingTransactions"] == [shown(txn)]
+        asked = f"{admin}/v3/transactions/transactionInBufferStats/{here}/{target}"
+        begun = httpx.get(f"{asked}/{txn[0]}/{txn[1]}").json()
+        assert begun["startPosition"] is not None
+        asked = f"{admin}/v3/transactions/pendingAckStats/{here}/{source}/s"
+        assert httpx.get(asked).json()["ongoingTxnSize"] == 1
+        reader = client.create_reader(target, pulsar.MessageId.earliest)
+        assert not reader.has_message_available()
     abort = f"{admin}/v3/transactions/abortTransaction/{txn[0]}/{txn[1]}"
     assert httpx.post(abort).status_code == 204
     before = len(server.logs())
     server.kill()
     server.start()
     assert "cannot be read" not in server.logs()[before:]
+    reader = client.create_reader(target, pulsar.MessageId.earliest)
     assert reader.read_next(RECEIVE_MS).data() == b"behind"
     consumer = client.subscribe(source, "s", pulsar.ConsumerType.Shared)
     assert consumer.receive(RECEIVE_MS).data() == b"m"
     assert httpx.post(abort).status_code == 404
+
+
+@pytest.mark.parametrize("commit", [True, False])
+def test_the_first_of_two_ends_counts(magnetar_module, client, topics, commit) -> None:
+    """Behind the messages and each other, without waiting for an answer; also over a kill."""
+    server, source, target, rounds = magnetar_module, topics(), topics(), 20
+    worker = Worker(server, source, target)
+    for number in range(rounds):
+        txn = worker.begin()
+        worker.add_topic(txn)
+        worker.raw.say(
+            peer.send_in(txn, 1, number, b"%d" % number)
+            + peer.end_txn(5, txn, commit=commit)
+            + peer.end_txn(6, txn, commit=not commit)
+        )
+        heard = [worker.receive().body for _ in range(3)]
+        answers = {each.request_id: each for each in heard if hasattr(each, "request_id")}
+        assert not answers[5].HasField("error"), heard
+        assert answers[6].error in (pb.InvalidTxnStatus, pb.TransactionNotFound), heard
+    worker.close()
+    server.kill()
+    server.start()
+    reader = client.create_reader(target, pulsar.MessageId.earliest)
+    found = []
+    while reader.has_message_available():
+        found.append(reader.read_next(RECEIVE_MS).data())
+    assert found == [b"%d" % number for number in range(rounds if commit else 0)]
 
 
 def process(server, source: str, target: str, done: list[bytes], is_up: Event) -> None:

@@ -13,9 +13,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import httpx
 import pulsar
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import Consumer, Producer, TopicPartition
 from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
 from paho.mqtt.subscribeoptions import SubscribeOptions
@@ -166,6 +167,26 @@ def test_from_others_to_mqtt(device, topic, write, row) -> None:
         else:
             assert getattr(found, name) == value
     assert set(found.json()) == {name for name, _ in row.properties}
+
+
+def test_a_topic_that_is_called_like_a_partition(server, client, device, topic) -> None:
+    """Other protocols make no such topic, and find the one of MQTT."""
+    name, rules = f"{topic}-partition-3", f"{server.http_url}/admin/v2/mqtt/public/default/rules"
+    with pytest.raises(pulsar.NotAllowedError):
+        client.create_producer(name)
+    put = {"rules": [{"filter": name, "topic": "{each}"}]}
+    assert httpx.put(rules, json=put).status_code == 204
+    device.subscribe(name)
+    device.publish(name, b"1")
+    reader = client.create_reader(name, pulsar.MessageId.earliest)
+    assert reader.read_next(SECONDS * 1000).data() == b"1"
+    client.create_producer(name).send(b"2", partition_key=name)
+    consumer = Consumer({"bootstrap.servers": server.bootstrap_servers, "group.id": "none"})
+    consumer.assign([TopicPartition(name, 0, 0)])
+    assert [one.value() for one in consumer.consume(2, SECONDS)] == [b"1", b"2"]
+    consumer.close()
+    assert [one.payload for one in device.take(1)] == [b"1"]
+    assert httpx.delete(rules).status_code == 204
 
 
 @pytest.mark.parametrize("device", [4, 5], indirect=True)

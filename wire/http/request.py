@@ -14,6 +14,7 @@ from urllib.parse import unquote, unquote_to_bytes
 
 import msgspec
 import trio
+from msgspec import Struct
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 
@@ -25,6 +26,7 @@ from magnetar.core.kernel.names import (
     TopicName,
     check_subscription,
 )
+from magnetar.core.policy.java_values import fields_of
 from magnetar.core.policy.policies import decode
 from magnetar.core.security.actions import Action, ResourceType, subscription_of
 from magnetar.core.security.identity import ANYBODY, Identity
@@ -259,6 +261,13 @@ class AdminRequest:
             return None
         return plain(body, kind)
 
+    async def record(self, kind: type[Struct]) -> Any:
+        """The same as a record of Java's, which has other fields than `kind` passed over."""
+        body = (await self.body()).strip()
+        if not body or body == b"null":
+            return None
+        return _converted(fields_of(parsed(body), kind), kind)
+
 
 def distinct(names: Iterable[str]) -> list[str]:
     """Names without repetitions, in their order: in Java's records such lists are sets."""
@@ -267,8 +276,12 @@ def distinct(names: Iterable[str]) -> list[str]:
 
 def plain(body: bytes, kind: Any) -> Any:
     """Read JSON as leniently as Jackson: numbers and booleans may come as strings."""
+    return _converted(parsed(body), kind)
+
+
+def _converted(value: Any, kind: Any) -> Any:
     try:
-        return msgspec.convert(parsed(body), kind, strict=False)
+        return msgspec.convert(value, kind, strict=False)
     except msgspec.MsgspecError as error:
         raise Invalid(f"the body is invalid: {error}") from error
 

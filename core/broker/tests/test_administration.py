@@ -13,7 +13,6 @@ from magnetar.core.kernel.clock import SystemClock
 from magnetar.core.kernel.errors import (
     AlreadyExists,
     BrokerError,
-    Invalid,
     NamespaceNotFound,
     NotAllowed,
     NotFound,
@@ -56,7 +55,7 @@ async def test_a_topic_is_created_by_order_where_nobody_else_may(broker: Broker)
     assert await broker.exists(A)
     with pytest.raises(AlreadyExists):
         await administration.create_topic(broker, A)
-    with pytest.raises(Invalid):
+    with pytest.raises(NotAllowed, match="Partition metadata not found"):
         await administration.create_topic(broker, A.partition(0))
 
 

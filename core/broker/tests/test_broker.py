@@ -78,13 +78,34 @@ async def test_partitions_are_what_was_promised() -> None:
     async with running() as broker:
         await broker.catalog.create_partitioned(A, 2)
         assert (await broker.topic(A.partition(1))).name == A.partition(1)
-        with pytest.raises(TopicNotFound):
+        with pytest.raises(NotAllowed, match="with max allowed 2 partitions"):
             await broker.topic(A.partition(2))
+        for asked in ({"create": False}, {"any_name": True}):
+            with pytest.raises(TopicNotFound):
+                await broker.topic(A.partition(2), **asked)
         with pytest.raises(NotAllowed):
             await broker.topic(A)
         assert await broker.partitions_or_create(A, create=True) == 2
         assert await broker.partitions_or_create(A.partition(0), create=True) == 0
         assert await topics_of(broker, DEFAULT) == [A.partition(i).full for i in range(2)]
+
+
+@pytest.mark.parametrize("domain", ["persistent", "non-persistent"])
+async def test_a_partition_of_no_topic_is_created_where_any_name_is(domain: str) -> None:
+    stores, name = Stores(), TopicName.parse(f"{domain}://public/default/x-partition-3")
+    async with running(stores) as broker:
+        with pytest.raises(NotAllowed, match="Partition metadata not found"):
+            await broker.topic(name)
+        with pytest.raises(TopicNotFound):
+            await broker.topic(name, create=False)
+        assert not await broker.exists(name)
+        await broker.topic(name, any_name=True)
+        await broker.unload(name)
+        if name.persistent:
+            assert (await broker.topic(name)).name == name, "it is there"
+    async with running(stores, auto_topic_creation=AutoTopicCreation(False)) as broker:
+        with pytest.raises(TopicNotFound):
+            await broker.topic(name.base.partition(4))
 
 
 async def test_topics_without_partitions_are_created_by_attaching_only() -> None:

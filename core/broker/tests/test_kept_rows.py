@@ -115,7 +115,7 @@ async def test_it_does_from_when_it_is_loaded(renewed: list[int]) -> None:
         asked = [*enumerate(ledgers), (0, ledgers[1])]
         assert await keeper.kept.stored_here(BASE, 0, 4, asked, keeper._found) == ledgers
         await broker.topic(TopicName.parse("other"))
-        await broker.topic(TopicName.parse("non-persistent://public/default/n-partition-3"))
+        await broker.topic(TopicName.parse("non-persistent://public/default/n"))
         assert len(keeper.kept._pages) == 1, "neither has such a row"
 
 

@@ -11,6 +11,8 @@ import pytest
 from magnetar.core.broker.broker import Broker
 from magnetar.core.cluster.ownership import OwnershipTable, Peer
 from magnetar.core.entry.pulsar import form
+from magnetar.core.kernel.errors import Corrupted
+from magnetar.core.kernel.names import TopicName
 from magnetar.core.testing.broker import Stores, running
 from magnetar.core.testing.client import attached
 from magnetar.core.testing.metadata import overwrite, remove
@@ -87,11 +89,44 @@ async def test_it_is_told_and_aborted(
     assert await stores.metadata.get(f"{RECORDS}/{name_of(key)}") is None
 
 
-async def test_a_record_without_topics_is_deleted() -> None:
+@pytest.mark.parametrize("record", DAMAGES)
+async def test_topics_that_are_not_loaded_are_loaded(record: bytes | None) -> None:
     stores = Stores()
+    async with running(stores) as broker:
+        for name in ("idle", "used"):
+            topic = await topic_of(broker, TopicName.parse(name))
+            await attached(topic, SubscriptionType.SHARED)
     key = await held(stores)
-    async with again(stores, key, b"{") as (_, transactions):
-        assert await transactions.hanging.abort(key), "topics are not loaded"
+    async with again(stores, key, record) as (broker, transactions):
+        await attached(await topic_of(broker, TopicName.parse("used")), SubscriptionType.SHARED)
+        used = TopicName.parse("used").full
+        assert list(broker.topics) == [used]
+        assert await transactions.hanging.abort(key)
+        loaded = {SOURCE.full, TARGET.full, used}
+        assert set(broker.topics) == loaded, "others are unloaded again"
+        source, target = await topic_of(broker, SOURCE), await topic_of(broker, TARGET)
+        assert await transactions.hanging.of(source) == await transactions.hanging.of(target) == []
+        readers = [await attached(topic, SubscriptionType.SHARED) for topic in (source, target)]
+        assert [await delivered(broker, each) for each in readers] == [[b"1"], [b"3"]]
+        assert not await transactions.hanging.abort(key), "nothing is left of it"
+    assert await stores.metadata.get(f"{RECORDS}/{name_of(key)}") is None
+
+
+async def test_a_topic_that_cannot_be_loaded_is_told_after_the_others() -> None:
+    stores, damaged = Stores(), TopicName.parse("damaged")
+    async with running(stores) as broker:
+        await (await topic_of(broker, damaged)).begin_transactions()
+    key = await held(stores)
+    cursor = f"/managed-ledgers/{damaged.managed_ledger}/s"
+    await overwrite(stores.metadata, cursor, b"\xff")
+    async with again(stores, key, b"{") as (broker, transactions):
+        with pytest.raises(Corrupted):
+            await transactions.hanging.abort(key)
+        assert await transactions.hanging.of(await topic_of(broker, SOURCE)) == []
+        assert await transactions.hanging.of(await topic_of(broker, TARGET)) == []
+        assert await stores.metadata.get(f"{RECORDS}/{name_of(key)}") is not None
+        await remove(stores.metadata, cursor)
+        assert await transactions.hanging.abort(key)
     assert await stores.metadata.get(f"{RECORDS}/{name_of(key)}") is None
 
 

@@ -128,6 +128,22 @@ def test_one_partition_by_name(client, topic):
         client.subscribe(f"{topic}-partition-{PARTITIONS}", "s")
 
 
+@pytest.mark.parametrize("domain", ["persistent", "non-persistent"])
+def test_a_partition_of_no_topic(server, client, domain):
+    """It is not created, by nobody; a topic of that name that MQTT has made is there for all."""
+    name = f"{domain}://public/default/nothing-partition-3"
+    for attach in (
+        lambda: client.create_producer(name),
+        lambda: client.subscribe(name, "s"),
+        lambda: client.create_reader(name, pulsar.MessageId.earliest),
+    ):
+        with pytest.raises(pulsar.NotAllowedError):
+            attach()
+    path = f"{server.http_url}/admin/v2/{domain}/public/default"
+    assert httpx.put(f"{path}/nothing-partition-3").status_code == 412
+    assert not [each for each in httpx.get(path).json() if "nothing" in each]
+
+
 def test_chunks_and_batches(client, topic):
     consumer = client.subscribe(topic, "s")
     chunked = client.create_producer(topic, chunking_enabled=True)

@@ -8,9 +8,14 @@ import msgspec
 from msgspec import Struct
 
 from magnetar.core.broker import administration
-from magnetar.core.kernel.errors import Invalid
+from magnetar.core.kernel.errors import Invalid, InvalidName
 from magnetar.wire.http.admin import topic_properties
-from magnetar.wire.http.admin.topic_lookup import check_creatable, check_one_owner
+from magnetar.wire.http.admin.topic_lookup import (
+    PARTITION,
+    check_creatable,
+    check_no_partition,
+    check_one_owner,
+)
 from magnetar.wire.http.audited import note_made
 from magnetar.wire.http.request import AdminRequest, plain
 from magnetar.wire.http.rights import Needs
@@ -28,6 +33,8 @@ class PartitionedTopic(Struct, frozen=True, rename="camel"):
 async def create(request: AdminRequest) -> None:
     """The number of partitions and the properties; the body may also be the bare number."""
     check_creatable(request.topic)
+    if PARTITION in request.topic.local:
+        raise InvalidName(f"Partitioned Topic Name should not contain '{PARTITION}'")
     number, properties = await _sent(request)
     await administration.create_partitioned(request.broker, request.topic, number)
     await topic_properties.keep(request, properties)
@@ -35,6 +42,7 @@ async def create(request: AdminRequest) -> None:
 
 async def grow(request: AdminRequest) -> None:
     """Change the number of partitions; the properties stay."""
+    check_no_partition(request.topic)
     number, properties = await _sent(request)
     before = await topic_properties.of_partitioned(request)
     await administration.grow_partitioned(request.broker, request.topic, number)
@@ -71,6 +79,7 @@ async def get(request: AdminRequest) -> PartitionedTopic:
 
 
 async def delete(request: AdminRequest) -> None:
+    check_no_partition(request.topic)
     names = await administration.partitions_of(request.broker, request.topic)
     await check_one_owner(request, names)
     await administration.delete_partitioned(
@@ -79,6 +88,7 @@ async def delete(request: AdminRequest) -> None:
 
 
 async def create_missing(request: AdminRequest) -> None:
+    check_no_partition(request.topic)
     await administration.create_missing_partitions(request.broker, request.topic)
 
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Final
 
 from msgspec import Struct
 
 from magnetar.core.broker import administration
+from magnetar.core.broker.broker import Broker
 from magnetar.core.kernel.cooperation import Cooperative
-from magnetar.core.kernel.errors import Invalid, SubscriptionNotFound
+from magnetar.core.kernel.errors import Invalid, InvalidName, SubscriptionNotFound
 from magnetar.core.kernel.names import TopicName
 from magnetar.core.ledger.log.chain import Position
 from magnetar.core.topic.persistent_topic import PersistentTopic
@@ -22,7 +24,11 @@ COORDINATORS: Final = (
     "persistent://pulsar/system/transaction_coordinator_assign",
     "persistent://pulsar/system/__transaction_log_",
 )
+_NUMBER: Final = re.compile(r"-?\d{1,19}", re.ASCII)
 PENDING_ACKS: Final = "__transaction_pending_ack"
+PARTITION: Final = "-partition-"
+LONG_MAX: Final = (1 << 63) - 1
+"""The highest number of Java."""
 NAMES_PER_REST: Final = 200
 """Owners looked up before yielding to the loop."""
 
@@ -66,6 +72,32 @@ def check_creatable(name: TopicName) -> None:
     """
     if name.full.startswith(COORDINATORS) or name.full.endswith(PENDING_ACKS):
         raise Invalid("Cannot create topic in system topic format!")
+
+
+async def check_no_stray(broker: Broker, name: TopicName) -> None:
+    """Raise 412 for the name of a new topic that ends like that of a partition, unless its topic
+    has that partition. Clients number partitions without leading zeros, so some of these names are
+    of no partition; Apache's broker refuses them here, and creates them for clients
+    (`PersistentTopicsBase.validateNonPartitionTopicName` of 4.2).
+    """
+    base, _, number = name.local.partition(PARTITION)
+    if not base or not _NUMBER.fullmatch(number) or abs(int(number)) > LONG_MAX:
+        return
+    full = name.full.removesuffix(f"{PARTITION}{number}")
+    partitions = await broker.catalog.partitions(TopicName.parse(full))
+    if not partitions:
+        raise InvalidName(
+            f'Can\'t create topic {name.local} with "{PARTITION}" followed by numeric value if '
+            f"there isn't a partitioned topic {base} created."
+        )
+    if int(number) >= partitions:
+        raise InvalidName(f"partitioned topic {base} has only {partitions} partitions")
+
+
+def check_no_partition(name: TopicName) -> None:
+    """Raise 412 for the name of a partition where that of a partitioned topic is asked for."""
+    if name.partitioned:
+        raise InvalidName(f"Partitioned Topic Name should not contain '{PARTITION}'")
 
 
 def message_id(topic: Topic, position: Position) -> AdminMessageId:

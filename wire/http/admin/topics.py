@@ -18,6 +18,7 @@ from magnetar.wire.http.admin.policies.namespaces import change
 from magnetar.wire.http.admin.topic_lookup import (
     AdminMessageId,
     check_creatable,
+    check_no_stray,
     each,
     each_stored,
     message_id,
@@ -84,6 +85,7 @@ async def of_bundle(request: AdminRequest) -> list[str]:
 
 async def create(request: AdminRequest) -> None:
     check_creatable(request.topic)
+    await check_no_stray(request.broker, request.topic)
     body = await request.value(dict[str, Any]) or {}
     given = topic_properties.checked(body.get("properties", body))
     if given and not request.topic.persistent:

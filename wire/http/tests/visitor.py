@@ -70,7 +70,7 @@ class Visitor:
 
     async def topic(self, name: str) -> PersistentTopic:
         """A persistent topic, loaded."""
-        found = await self.broker.topic(TopicName.parse(name))
+        found = await self.broker.topic(TopicName.parse(name), any_name=True)
         assert isinstance(found, PersistentTopic)
         return found
 

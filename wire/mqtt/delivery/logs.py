@@ -305,7 +305,8 @@ class MqttLogs:
             found = self._known.get(name.full) or self._made(name)
             if found.topic is None or found.topic.fenced:
                 await self._keep_if_new(name)
-                await attach(self._broker, name, partial(self._take, found))
+                # an MQTT topic may end in `-partition-3`
+                await attach(self._broker, name, partial(self._take, found), any_name=True)
             return found
 
     def find(self, full: str) -> MqttLog | None:

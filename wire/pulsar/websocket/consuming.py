@@ -56,6 +56,8 @@ from magnetar.wire.pulsar.websocket.exchange import (
 )
 from magnetar.wire.pulsar.websocket.held_entries import HeldEntries
 
+TIMEOUT_MS_MIN: Final = 1_000
+"""The shortest `ackTimeoutMillis` but 0, which is none (`ConsumerBuilderImpl.java` of 4.2)."""
 NACK_MS: Final = 60_000
 """The delay of Java's client, without `negativeAckRedeliveryDelay`."""
 TICK_MS: Final = 100
@@ -116,7 +118,8 @@ class ConsumerDialogue:
         self._endpoint = endpoint
         self._exchange = exchange
         self._reads = endpoint.kind is Kind.READER
-        self._subscription = query.get("readerName", name) if self._reads else endpoint.subscription
+        reader = query.get("readerName") or name
+        self._subscription = reader if self._reads else endpoint.subscription
         self._type = SUBSCRIPTION_TYPES[
             endpoint.choice("subscriptionType", SUBSCRIPTION_TYPES, "Exclusive")
         ]
@@ -131,6 +134,10 @@ class ConsumerDialogue:
         """When pulled: messages that the peer has permitted and not got."""
         self._nack_ms = endpoint.number("negativeAckRedeliveryDelay", NACK_MS)
         self._timeout_ms = endpoint.number("ackTimeoutMillis", 0)
+        if 0 < self._timeout_ms < TIMEOUT_MS_MIN:
+            reason = f"Ack timeout should be greater than {TIMEOUT_MS_MIN} ms"
+            raise RefusedRequest(400, f"Invalid query params: {reason}")
+        endpoint.name("consumerName")
         self._start = _start_of(query.get("messageId", "")) if self._reads else None
         self._dead_letters = (
             None if self._reads else DeadLetters.asked(endpoint, exchange, message_bytes_max)
@@ -422,9 +429,9 @@ class ConsumerDialogue:
             self._answer(said, negative=said.type == "negativeAcknowledge")
 
     def _permit(self, count: int | None) -> None:
-        if count is None or not 0 <= count <= PERMITS_MAX - self._credit:
+        if count is None or count > PERMITS_MAX - self._credit:
             raise Invalid("permitMessages is missing, or too much")
-        if self._pulls:
+        if self._pulls and count > 0:
             self._credit += count
             if not self._is_numbered:
                 self._shares[0].returned += count

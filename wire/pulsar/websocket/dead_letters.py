@@ -31,8 +31,6 @@ PRODUCER_ID: Final = 1 << 20
 REQUEST_ID: Final = 1 << 20
 BYTES_MAX: Final = 4 * 1024 * 1024
 """Of entries that wait for their producer, or are being stored."""
-COUNT_MAX: Final = 16
-"""Deliveries again before that, without `maxRedeliverCount`, as Java's client has it."""
 
 
 class NamedLog(Protocol):
@@ -73,7 +71,7 @@ class DeadLetters:
     ) -> None:
         self.topics: Sequence[NamedLog] = ()
         """Of a consumer of several: those by whose numbers messages say what they are of."""
-        self.count_max = endpoint.number("maxRedeliverCount", COUNT_MAX, 1)
+        self.count_max = endpoint.number("maxRedeliverCount", 1, 1)
         self._endpoint = endpoint
         self._exchange = exchange
         self._topic = topic
@@ -97,6 +95,9 @@ class DeadLetters:
         query = endpoint.query
         if "maxRedeliverCount" not in query and "deadLetterTopic" not in query:
             return None
+        if "maxRedeliverCount" not in query:
+            reason = "a deadLetterTopic needs a maxRedeliverCount"
+            raise RefusedRequest(400, f"Invalid query params: {reason}")
         topic = query.get("deadLetterTopic") or f"{endpoint.topic}-{endpoint.subscription}-DLQ"
         try:
             full = TopicName.parse(topic).full

@@ -18,6 +18,7 @@ done.
 from __future__ import annotations
 
 import binascii
+import re
 from collections.abc import Iterable, Mapping
 from enum import Enum
 from typing import Final
@@ -53,6 +54,8 @@ SUBSCRIPTION_TYPES: Final = {"Exclusive": 0, "Shared": 1, "Failover": 2, "Key_Sh
 MODES: Final = ("Durable", "NonDurable")
 
 
+_NUMBER: Final = re.compile(r"[+-]?\d{1,19}")
+"""As Java reads one, so without spaces around it."""
 NOTHING_SAID: Final = "none"
 """The method of a client that does not say who it is."""
 
@@ -105,14 +108,18 @@ class WebSocketEndpoint(Struct, frozen=True):
         text = self.query.get(name)
         if text is None:
             return default
-        try:
-            found = int(text)
-        except ValueError:
-            found = least - 1
+        found = int(text) if _NUMBER.fullmatch(text) else least - 1
         if not least <= found <= most:
             raise RefusedRequest(
                 400, f"Invalid query params: {name} is a number from {least} to {most}"
             )
+        return found
+
+    def name(self, field: str) -> str:
+        """A name that may be left out, but not be blank."""
+        found = self.query.get(field, "")
+        if field in self.query and not found.strip():
+            raise RefusedRequest(400, f"Invalid query params: {field} cannot be blank")
         return found
 
     def flag(self, name: str) -> bool:

@@ -35,6 +35,7 @@ from magnetar.wire.pulsar.websocket.documents import (
 from magnetar.wire.pulsar.websocket.endpoint import (
     CODECS,
     HASHES,
+    INT_MAX,
     LONG_MAX,
     ROUTING_MODES,
     RefusedRequest,
@@ -51,9 +52,6 @@ CONTEXT_LETTERS_MAX: Final = 1 << 20
 """Of the contexts of messages that are not stored yet; no memory of the link counts them."""
 KEY_LETTERS_MAX: Final = 4_096
 """Of a key, for `JavaStringHash`: a millisecond."""
-NUMBERS: Final = ("sendTimeoutMillis", "batchingMaxMessages", "batchingMaxPublishDelay")
-"""Parameters of Apache's client for what does not exist here: each message is sent at once, and
-answered or refused."""
 
 
 class PartitionProducer:
@@ -101,10 +99,10 @@ class ProducerDialogue:
         self._codec = CODECS[endpoint.choice("compressionType", CODECS, "NONE")]
         self._murmur = endpoint.choice("hashingScheme", HASHES, HASHES[0]) == HASHES[1]
         self._routing = endpoint.choice("messageRoutingMode", ROUTING_MODES, ROUTING_MODES[0])
-        self._first_sequence_id = endpoint.number("initialSequenceId", -1, most=LONG_MAX) + 1
-        self._pending_max = endpoint.number("maxPendingMessages", 0) or None
-        for name in NUMBERS:
-            endpoint.number(name, 0)
+        self._first_sequence_id = endpoint.number("initialSequenceId", -1, -1, LONG_MAX) + 1
+        self._name = endpoint.name("producerName")
+        self._pending_max = _pending_max_of(endpoint)
+        _check_without_effect(endpoint)
         self._keys = _keys_of(query.get("encryptionKeys"))
         self._next = chance
         self._partitions: list[PartitionProducer] = []
@@ -124,13 +122,13 @@ class ProducerDialogue:
 
     def _attach(self, producer_id: int) -> None:
         partition = self._partitions[producer_id]
-        name = partition.name or self._endpoint.query.get("producerName", "")
+        name = partition.name or self._name
         command = pb.CommandProducer(
             topic=partition.topic,
             producer_id=producer_id,
             request_id=producer_id + 1,
             encrypted=bool(self._keys),
-            user_provided_producer_name="producerName" in self._endpoint.query,
+            user_provided_producer_name=bool(self._name),
         )
         if name:
             command.producer_name = name
@@ -261,6 +259,26 @@ class ProducerDialogue:
 
     def over(self) -> None:
         """Nothing is counted."""
+
+
+def _pending_max_of(endpoint: WebSocketEndpoint) -> int | None:
+    """The limit of messages that are not answered; Apache's service does not look at it, so one
+    that is no number is none.
+    """
+    try:
+        return endpoint.number("maxPendingMessages", 0) or None
+    except RefusedRequest:
+        return None
+
+
+def _check_without_effect(endpoint: WebSocketEndpoint) -> None:
+    """Check what Apache's service does of parameters for what does not exist here: each message is
+    sent at once, and answered or refused.
+    """
+    endpoint.number("sendTimeoutMillis", 0)
+    if endpoint.flag("batchingEnabled"):
+        endpoint.number("batchingMaxMessages", 0, -INT_MAX)
+        endpoint.number("batchingMaxPublishDelay", 1, 1)
 
 
 def _keys_of(text: str | None) -> dict[str, EncryptionKey]:

@@ -17,7 +17,7 @@ from magnetar.core.kernel.errors import Invalid
 from magnetar.core.policy.declaration import Levels, Policy, Scope
 from magnetar.core.policy.stored import OWN_CLUSTER
 from magnetar.core.policy.values import BacklogQuota, QuotaType
-from magnetar.wire.http.admin.policies.limits import check, check_numbers
+from magnetar.wire.http.admin.policies.limits import check_numbers, checked
 from magnetar.wire.http.request import AdminRequest, distinct
 from magnetar.wire.http.rights import Needs
 from magnetar.wire.http.routes import AdminHandler, Row, Table, changing, plain_text
@@ -68,7 +68,7 @@ def handlers(
     async def put(request: AdminRequest) -> None:
         value = await _sent(request, level, policy, scope)
         value = policy.absent if value is None else value
-        check(request, policy, scope, value)
+        value = checked(request, policy, scope, value)
         if value is not None and by_cluster:
             value = {request.broker.settings.cluster: value}
         await level.change(request, **{policy.name: scope.initial if value is None else value})
@@ -85,6 +85,8 @@ async def _sent(request: AdminRequest, level: Level, policy: Policy, scope: Scop
     for name in scope.paths if level.name == "topic" else ():
         if request.text(name):  # some tools send numeric policies of topics in the query
             return request.number(name, 0)
+    if isinstance(policy.kind, type) and issubclass(policy.kind, Struct):
+        return await request.record(policy.kind)
     value = await request.value(policy.kind)
     return distinct(value) if isinstance(value, list) else value
 

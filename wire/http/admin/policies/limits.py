@@ -17,6 +17,7 @@ from starlette.exceptions import HTTPException
 from magnetar.core.broker.catalog import PARTITIONS_MAX
 from magnetar.core.kernel.errors import Invalid
 from magnetar.core.policy.declaration import Levels, Policy, Scope
+from magnetar.core.policy.java_values import fields_of
 from magnetar.core.policy.policies import NamespacePolicies
 from magnetar.core.policy.values import (
     SUBSCRIPTION_TYPES,
@@ -49,8 +50,8 @@ LONGS: Final = frozenset(
 AUTH_MODES: Final = ("None", "Prefix")
 
 
-def check(request: AdminRequest, policy: Policy, scope: Scope, value: Any) -> None:
-    """Refuse a value that this level may not set."""
+def checked(request: AdminRequest, policy: Policy, scope: Scope, value: Any) -> Any:
+    """The value as it is stored; raises for one that this level may not set."""
     name = scope.paths[0]
     if isinstance(value, int):
         if value < 0 and not policy.signed:
@@ -58,17 +59,22 @@ def check(request: AdminRequest, policy: Policy, scope: Scope, value: Any) -> No
         if value > INT_MAX and not policy.wide:
             raise Invalid(f"{name} has at most 31 bits")
     if value is None:
-        return
-    read = value if policy.shape is None else _read(name, value, policy.shape)
+        return None
+    read = value
+    if policy.shape is not None:
+        if policy.complete:
+            value = fields_of(value, policy.shape)
+        read = _read(name, value, policy.shape, strict=policy.complete)
     check_numbers(name, read)
     if policy.name in CHECKS:
         CHECKS[policy.name](request, scope, read)
+    return msgspec.to_builtins(read) if policy.complete else value
 
 
-def _read(name: str, value: Any, shape: Any) -> Any:
+def _read(name: str, value: Any, shape: Any, *, strict: bool = False) -> Any:
     """Raise `Invalid` for a value that would have no effect when it is read."""
     try:
-        return msgspec.convert(value, shape, strict=False)
+        return msgspec.convert(value, shape, strict=strict)
     except msgspec.ValidationError as error:
         raise Invalid(f"the body is no {name}: {error}") from error
 
@@ -87,19 +93,22 @@ def checked_policies(
     """All policies of a namespace, if it may have them. Older tools send -1 for a number that is
     not decided, and those in Go an empty text; lists are sets.
     """
-    changed = {}
+    changed: dict[str, Any] = {}
     for policy, scope in levels.at("namespace"):
         value = getattr(policies, policy.name)
         if policy.per_cluster and isinstance(value, dict):
-            for each in value.values():
-                check(request, policy, scope, each)
+            changed[policy.name] = {
+                cluster: checked(request, policy, scope, each) for cluster, each in value.items()
+            }
         elif value == "" or (value == -1 and not policy.signed):
             changed[policy.name] = scope.initial
         elif scope.paths and value is not None and value != scope.initial:
             read = _read(scope.paths[0], value, policy.kind)
-            check(request, policy, scope, read)
+            stored = checked(request, policy, scope, read)
             if isinstance(read, list):
                 changed[policy.name] = distinct(read)
+            elif policy.complete:
+                changed[policy.name] = stored
     for quota in policies.backlog_quotas.values():
         check_numbers("backlogQuota", quota)
     return msgspec.structs.replace(policies, **changed)

@@ -19,7 +19,7 @@ from magnetar.core.policy.declaration import Levels
 from magnetar.core.policy.policies import TopicPolicies
 from magnetar.wire.http.admin.policies import level
 from magnetar.wire.http.admin.policies.level import Level
-from magnetar.wire.http.admin.policies.limits import check_retention
+from magnetar.wire.http.admin.policies.limits import check_numbers, check_retention
 from magnetar.wire.http.request import AdminRequest
 from magnetar.wire.http.rights import Needs
 from magnetar.wire.http.routes import Table, changing
@@ -69,7 +69,8 @@ async def _rate(request: AdminRequest) -> object:
 
 
 async def _set_rate(request: AdminRequest) -> None:
-    sent = await request.json(rates.DispatchRate)
+    sent = await request.record(rates.DispatchRate) or rates.DispatchRate()
+    check_numbers("dispatchRate", sent)
     await _change_rate(request, {request.subscription: rates.SubscriptionPolicies(sent)})
 
 

@@ -30,7 +30,7 @@ from magnetar.core.transactions.transaction_id import shown
 from magnetar.wire.http.admin.stats.compaction_stats import add_compaction, compaction
 from magnetar.wire.http.admin.stats.held_stats import add_held
 from magnetar.wire.http.admin.stats.partitioned_stats import Sum
-from magnetar.wire.http.admin.topic_lookup import check_one_owner, topic_of
+from magnetar.wire.http.admin.topic_lookup import check_no_partition, check_one_owner, topic_of
 from magnetar.wire.http.request import AdminRequest
 from magnetar.wire.http.rights import Needs
 from magnetar.wire.http.routes import Table, not_here
@@ -56,7 +56,8 @@ async def stats(request: AdminRequest) -> Json:
 async def partitioned_stats(request: AdminRequest) -> Json:
     """The sums, and with `perPartition` (the default) each partition by its full name."""
     name = request.topic
-    if name.partitioned or not await request.broker.catalog.partitions(name):
+    check_no_partition(name)
+    if not await request.broker.catalog.partitions(name):
         await request.broker.topic(name, create=False)  # a missing one is 404 first
         raise not_here(f"{name} is not partitioned")
     names = await administration.partitions_of(request.broker, name)

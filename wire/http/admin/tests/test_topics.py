@@ -3,6 +3,7 @@
 import pytest
 
 from magnetar.core.kernel.errors import StorageFailed
+from magnetar.core.kernel.names import TopicName
 from magnetar.core.testing.bench import settled
 from magnetar.core.testing.client import attached
 from magnetar.core.testing.entries import entry
@@ -81,7 +82,45 @@ async def test_partitions_come_as_a_number_or_an_object(visitor: Visitor) -> Non
     await visitor.does("PUT", f"{HERE}/c/partitions", b'"1"')
     for body in (b"", b"null", b"0", b"-1", b"many", b"[2]", b"1000000"):
         await visitor.fails(400, "PUT", f"{HERE}/d/partitions", body)
-    await visitor.fails(400, "PUT", f"{HERE}/e-partition-0/partitions", 2)
+
+
+async def test_names_of_partitions(visitor: Visitor) -> None:
+    """Statuses are those of Apache's broker (4.2.4, as seen)."""
+    await visitor.does("PUT", f"{HERE}/p/partitions", 2)
+    await visitor.fails(409, "PUT", f"{HERE}/p-partition-1")
+    await visitor.fails(412, "PUT", f"{HERE}/p-partition-2")
+    strays = ("3", "03", "-1", "99999999999", "9223372036854775807", "a-partition-3")
+    for domain in (HERE, HERE.replace("persistent", "non-persistent")):
+        for stray in strays:
+            await visitor.fails(412, "PUT", f"{domain}/x-partition-{stray}")
+    plain = ("", "a", "+3", "9223372036854775808", "3-dlq", "3-partition-a")
+    for name in plain:
+        await visitor.does("PUT", f"{HERE}/x-partition-{name}")
+        await visitor.fails(412, "PUT", f"{HERE}/y-partition-{name}/partitions", 2)
+    for name in ("p-partition-0", "x-partition-3"):
+        for method, what in (
+            ("PUT", "partitions"),
+            ("POST", "partitions"),
+            ("DELETE", "partitions"),
+            ("POST", "createMissedPartitions"),
+            ("GET", "partitioned-stats"),
+        ):
+            await visitor.fails(412, method, f"{HERE}/{name}/{what}", 2)
+    assert (await visitor.get(f"{HERE}/p-partition-1/partitions"))["partitions"] == 0
+    for absent in ("p-partition-2", "x-partition-3"):
+        await visitor.fails(404, "GET", f"{HERE}/{absent}/partitions")
+        asked = f"{HERE}/{absent}/partitions?checkAllowAutoCreation=true"
+        assert (await visitor.get(asked))["partitions"] == 0
+        await visitor.fails(404, "GET", f"{HERE}/{absent}/stats")
+
+
+async def test_a_missing_partition_is_created(visitor: Visitor) -> None:
+    name = TopicName.parse("p")
+    await visitor.broker.catalog.create_partitioned(name, 2)
+    await visitor.does("PUT", f"{HERE}/p-partition-1")
+    await visitor.fails(409, "PUT", f"{HERE}/p-partition-1")
+    assert await visitor.broker.exists(name.partition(1))
+    assert not await visitor.broker.exists(name.partition(0))
 
 
 async def test_asking_for_partitions_creates_only_when_told(visitor: Visitor) -> None:

@@ -18,7 +18,7 @@ async def test_they_come_and_go() -> None:
         )
         topics = []
         for name in ("a", "persistent://public/functions/b", "p-partition-1", "q-partition-1"):
-            topic = await broker.topic(TopicName.parse(name), by_order=True)
+            topic = await broker.topic(TopicName.parse(name), any_name=True)
             assert isinstance(topic, PersistentTopic)
             await topic.subscription("s/1")
             topics.append(topic)

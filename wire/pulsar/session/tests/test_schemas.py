@@ -78,6 +78,7 @@ async def test_versions_of_a_producer(stage: Stage) -> None:
     assert (await produces(client, 2, BYTES)).body.schema_version == b""
     assert (await produces(client, 3, avro(ONE))).body.schema_version == FIRST
     assert (await produces(client, 4, avro(MORE_OR_0))).body.schema_version == SECOND
+    await stage.broker.topic(TopicName.parse("t-partition-0"), any_name=True)
     assert (await produces(client, 5, avro(ONE), "t-partition-0")).kind == "PRODUCER_SUCCESS"
     again = await client.says_one(peer.producer(6, 3, "t"))
     assert again.body.schema_version == FIRST

@@ -3,8 +3,11 @@ ADD_SUBSCRIPTION_TO_TXN and END_TXN (PIP-31), on the transactions of core.
 
 END_TXN is answered when every topic and subscription has the outcome, as by Apache's broker
 (`TransactionMetadataStoreService.endTransaction` of 4.2). So a client that has committed may read
-what it has written. END_TXN_ON_PARTITION and END_TXN_ON_SUBSCRIPTION are for brokers to send to
-each other, and refused: here core itself goes to topics and subscriptions.
+what it has written. Several END_TXN of a transaction that come on one connection are decided in
+their order, though none waits for the answer of another: the first one counts.
+
+END_TXN_ON_PARTITION and END_TXN_ON_SUBSCRIPTION are for brokers to send to each other, and refused:
+here core itself goes to topics and subscriptions.
 """
 
 from __future__ import annotations
@@ -13,11 +16,14 @@ from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
+import trio
+
 from magnetar.core.kernel.errors import Unsupported
 from magnetar.wire.pulsar import events, refusals, replies
 
 if TYPE_CHECKING:
     from magnetar.core.transactions.topic_transactions import TopicTransactions
+    from magnetar.core.transactions.transaction_id import TransactionId
     from magnetar.wire.pulsar.session.client import PulsarClient
     from magnetar.wire.pulsar.session.requests import RequestQueue
 
@@ -25,7 +31,7 @@ if TYPE_CHECKING:
 class CoordinatorHandlers:
     """See the module's docstring. `transactions` is None if they are not enabled."""
 
-    __slots__ = ("_client", "_requests", "_transactions")
+    __slots__ = ("_client", "_deciding", "_requests", "_transactions")
 
     def __init__(
         self,
@@ -36,6 +42,9 @@ class CoordinatorHandlers:
         self._client = client
         self._requests = requests
         self._transactions = transactions
+        self._deciding: dict[TransactionId, trio.Event] | None = None
+        """By transaction: set when its last END_TXN is decided. Requests that begin in the same
+        turn of the loop have no order. None without any, for idle connections."""
 
     def _enabled(self, event: Any) -> TopicTransactions | None:
         """The transactions; else the client gets the message that it looks for."""
@@ -79,11 +88,37 @@ class CoordinatorHandlers:
             await transactions.add_subscriptions(event.txn, pairs, self._client.owns)
             self._client.reply(replies.subscriptions_added(event.request_id, event.txn))
 
-    async def on_end_txn(self, event: events.EndTxn) -> None:
+    def on_end_txn(self, event: events.EndTxn) -> None:
         transactions = self._enabled(event)
         if transactions is not None:
-            await transactions.end(event.txn, self._client.owns, commit=event.commit)
-            self._client.reply(replies.txn_ended(event.request_id, event.txn))
+            if self._deciding is None:
+                self._deciding = {}
+            before, decided = self._deciding.get(event.txn), trio.Event()
+            self._deciding[event.txn] = decided
+            self._requests.add(partial(self._end, transactions, before, decided), event)
+
+    async def _end(
+        self,
+        transactions: TopicTransactions,
+        before: trio.Event | None,
+        decided: trio.Event,
+        event: events.EndTxn,
+    ) -> None:
+        try:
+            if before is not None:
+                await before.wait()
+            await transactions.end(
+                event.txn, self._client.owns, commit=event.commit, decided=decided.set
+            )
+        finally:
+            self._decided(event.txn, decided)
+        self._client.reply(replies.txn_ended(event.request_id, event.txn))
+
+    def _decided(self, txn: TransactionId, decided: trio.Event) -> None:
+        decided.set()
+        if self._deciding is not None and self._deciding.get(txn) is decided:
+            del self._deciding[txn]
+            self._deciding = self._deciding or None
 
     def on_end_elsewhere(
         self, event: events.EndTxnOnPartition | events.EndTxnOnSubscription

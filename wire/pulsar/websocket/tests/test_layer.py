@@ -59,7 +59,16 @@ async def test_it_opens(stage: Stage, target: str) -> None:
         (f"{CONSUMER}?subscriptionInitialPosition=x", 400),
         (f"{CONSUMER}?receiverQueueSize=-1", 400),
         (f"{CONSUMER}?maxRedeliverCount=0", 400),
-        (f"{CONSUMER}?deadLetterTopic=a/b", 400),
+        (f"{PRODUCER}?producerName=%20", 400),
+        (f"{PRODUCER}?initialSequenceId=-2", 400),
+        (f"{PRODUCER}?batchingEnabled=true&batchingMaxMessages=x", 400),
+        (f"{PRODUCER}?batchingEnabled=true&batchingMaxPublishDelay=0", 400),
+        (f"{CONSUMER}?receiverQueueSize=%205", 400),
+        (f"{CONSUMER}?receiverQueueSize=1_0", 400),
+        (f"{CONSUMER}?ackTimeoutMillis=999", 400),
+        (f"{CONSUMER}?consumerName=", 400),
+        (f"{CONSUMER}?deadLetterTopic=t", 400),
+        (f"{CONSUMER}?deadLetterTopic=a/b&maxRedeliverCount=1", 400),
         (f"{READER}?messageId=x", 400),
     ],
 )
@@ -68,6 +77,23 @@ async def test_what_is_refused(stage: Stage, target: str, status: int) -> None:
     assert (talker.status, bool(talker.reason)) == (status, True)
     assert talker.error is not None or talker.line.ending is not None
     assert not any(topic.in_use for topic in stage.broker.topics.values())
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        f"{PRODUCER}?initialSequenceId=-1",
+        f"{PRODUCER}?maxPendingMessages=x",
+        f"{PRODUCER}?batchingMaxMessages=x&batchingMaxPublishDelay=0",
+        f"{PRODUCER}?batchingEnabled=true&batchingMaxMessages=-1",
+        f"{CONSUMER}?ackTimeoutMillis=0&receiverQueueSize=%2B5",
+        f"{CONSUMER}?ackTimeoutMillis=1000",
+        f"{READER}?readerName=",
+    ],
+)
+async def test_what_is_not_refused(stage: Stage, target: str) -> None:
+    """As by Apache's service (4.2.4, as seen)."""
+    assert (await Talker(stage).open(target)).status == 101
 
 
 async def test_a_name_that_is_taken(stage: Stage) -> None:

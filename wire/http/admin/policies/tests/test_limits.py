@@ -243,3 +243,65 @@ async def test_a_group_has_a_name(visitor: Visitor) -> None:
 
 async def test_other_clusters_are_not_allowed(visitor: Visitor) -> None:
     await visitor.fails(405, "POST", f"{HERE}/allowedClusters", ["elsewhere"])
+
+
+DISPATCH = {
+    "dispatchThrottlingRateInMsg": 0,
+    "dispatchThrottlingRateInByte": 0,
+    "relativeToPublishRate": False,
+    "ratePeriodInSecond": 0,
+}
+PUBLISH = {"publishThrottlingRateInMsg": -1, "publishThrottlingRateInByte": -1}
+SUBSCRIBE = {"subscribeThrottlingRatePerConsumer": -1, "ratePeriodInSecond": 30}
+PERSISTENCE = {
+    "bookkeeperEnsemble": 2,
+    "bookkeeperWriteQuorum": 2,
+    "bookkeeperAckQuorum": 2,
+    "managedLedgerMaxMarkDeleteRate": -1.0,
+}
+MESSAGES, BYTES = "dispatchThrottlingRateInMsg", "dispatchThrottlingRateInByte"
+RELATIVE = "relativeToPublishRate"
+
+
+@pytest.mark.parametrize("here", [HERE, "/admin/v2/persistent/public/default/t"])
+@pytest.mark.parametrize(
+    ("policy", "sent", "shown"),
+    [
+        ("dispatchRate", {}, DISPATCH),
+        ("subscriptionDispatchRate", {"x": {"y": [1]}}, DISPATCH),
+        ("replicatorDispatchRate", {MESSAGES: " 9 ", "x": 1}, {**DISPATCH, MESSAGES: 9}),
+        ("dispatchRate", {MESSAGES: -1.5, BYTES: "+5"}, {**DISPATCH, MESSAGES: -1, BYTES: 5}),
+        ("dispatchRate", {MESSAGES: None, BYTES: "null", RELATIVE: ""}, DISPATCH),
+        ("dispatchRate", {RELATIVE: " TRUE "}, {**DISPATCH, RELATIVE: True}),
+        ("dispatchRate", {RELATIVE: 2}, {**DISPATCH, RELATIVE: True}),
+        ("dispatchRate", {RELATIVE: None}, DISPATCH),
+        ("publishRate", {"ratePeriodInSecond": 1}, PUBLISH),
+        ("subscribeRate", {"ratePeriodInSecond": 3.9}, {**SUBSCRIBE, "ratePeriodInSecond": 3}),
+        ("persistence", {"x": 1}, PERSISTENCE),
+    ],
+)
+async def test_values_are_stored_as_java_reads_them(
+    visitor: Visitor, here: str, policy: str, sent: Any, shown: Any
+) -> None:
+    """As Apache's broker (4.2.4) was seen to answer."""
+    await visitor.topic("t")
+    await visitor.does("POST", f"{here}/{policy}", sent)
+    assert await visitor.get(f"{here}/{policy}") == shown
+
+
+async def test_a_namespace_is_created_with_them(visitor: Visitor) -> None:
+    here = "/admin/v2/namespaces/public/n"
+    rates = {"standalone": {MESSAGES: "5", "x": 1}}
+    body = {"topicDispatchRate": rates, "persistence": {"bookkeeperEnsemble": 2.5}}
+    await visitor.does("PUT", here, body)
+    assert await visitor.get(f"{here}/dispatchRate") == {**DISPATCH, MESSAGES: 5}
+    assert await visitor.get(f"{here}/persistence") == PERSISTENCE
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [{MESSAGES: "1.5"}, {MESSAGES: True}, {MESSAGES: []}, {RELATIVE: "1"}, {RELATIVE: 1.0}, [], 5],
+)
+async def test_what_java_does_not_read_is_refused(visitor: Visitor, sent: Any) -> None:
+    await visitor.fails(400, "POST", f"{HERE}/dispatchRate", sent)
+    assert await visitor.get(f"{HERE}/dispatchRate") is None

@@ -11,7 +11,20 @@ from magnetar.core.policy.policies import Effective
 from magnetar.wire.http.tests.visitor import Visitor
 
 HERE = "/admin/v2/namespaces/public/default"
-RATE = {"dispatchThrottlingRateInMsg": 10, "ratePeriodInSecond": 1}
+RATE = {
+    "dispatchThrottlingRateInMsg": 10,
+    "dispatchThrottlingRateInByte": 0,
+    "relativeToPublishRate": False,
+    "ratePeriodInSecond": 1,
+}
+PUBLISH_RATE = {"publishThrottlingRateInMsg": 10, "publishThrottlingRateInByte": -1}
+SUBSCRIBE_RATE = {"subscribeThrottlingRatePerConsumer": 10, "ratePeriodInSecond": 30}
+PERSISTENCE = {
+    "bookkeeperEnsemble": 1,
+    "bookkeeperWriteQuorum": 1,
+    "bookkeeperAckQuorum": 1,
+    "managedLedgerMaxMarkDeleteRate": -1.0,
+}
 VALUES: dict[str, Any] = {
     "retention": {"retentionTimeInMinutes": 10, "retentionSizeInMB": 20},
     "autoTopicCreation": {
@@ -29,7 +42,7 @@ VALUES: dict[str, Any] = {
     "subscriptionTypesEnabled": ["Shared"],
     "replication": ["standalone"],
     "allowedClusters": ["standalone"],
-    "persistence": {"bookkeeperEnsemble": 1},
+    "persistence": PERSISTENCE,
     "offloadPolicies": {"x": 1},
     "schemaCompatibilityStrategy": "FORWARD",
     "schemaAutoUpdateCompatibilityStrategy": "Backward",
@@ -53,11 +66,18 @@ POLICIES = [
 ]
 
 
+def rate_of(policy: str) -> dict[str, Any]:
+    """One with all fields."""
+    if policy.startswith("publish"):
+        return PUBLISH_RATE
+    return SUBSCRIBE_RATE if policy.endswith("ubscribeRate") else RATE
+
+
 def value_of(policy: str) -> Any:
     if policy in VALUES:
         return VALUES[policy]
     if policy.endswith("Rate"):
-        return RATE
+        return rate_of(policy)
     if policy in TEXTS:
         return "FULL"
     return True if policy in BOOLEANS else 7

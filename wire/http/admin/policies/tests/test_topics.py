@@ -7,7 +7,7 @@ from trio.testing import wait_all_tasks_blocked
 
 from magnetar.core.policy.declaration import levels_of
 from magnetar.core.policy.policies import Effective
-from magnetar.wire.http.admin.policies.tests.test_namespaces import VALUES
+from magnetar.wire.http.admin.policies.tests.test_namespaces import VALUES, rate_of
 from magnetar.wire.http.tests.visitor import Visitor
 
 HERE = "/admin/v2/persistent/public/default/a"
@@ -27,6 +27,8 @@ def value_of(policy: str) -> Any:
     kind = KINDS[policy]
     if policy in VALUES:
         return VALUES[policy]
+    if policy.endswith("Rate"):
+        return rate_of(policy)
     return {bool: True, int: 7, str: "FULL"}.get(kind, {"a": 1})
 
 

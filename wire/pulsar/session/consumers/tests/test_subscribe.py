@@ -14,6 +14,7 @@ from magnetar.wire.pulsar.session.conftest import Stage, consumer, ids, kinds, p
 from magnetar.wire.pulsar.tests import peer
 
 SHARED, FAILOVER = pb.CommandSubscribe.SHARED, pb.CommandSubscribe.FAILOVER
+T = TopicName.parse("t")
 NOBODY = (1 << 64) - 1
 NOT_STORED = "non-persistent://public/default/n"
 
@@ -29,6 +30,7 @@ async def test_a_reader_begins_with_the_entry_it_names(stage: Stage) -> None:
 
 
 async def test_failover_says_who_is_active(stage: Stage) -> None:
+    await stage.broker.catalog.create_partitioned(T, 1)
     a = await stage.player()
     received = await a.says(
         peer.subscribe(1, 3, "t-partition-0", "s", sub_type=FAILOVER, consumer_name="b")
@@ -51,6 +53,7 @@ async def test_failover_says_who_is_active(stage: Stage) -> None:
 
 async def test_a_client_for_go_hears_so_with_its_first_permits(stage: Stage) -> None:
     """It reads on before it has noted the consumer, and drops what is said of it meanwhile."""
+    await stage.broker.catalog.create_partitioned(T, 1)
     client = await stage.player("Pulsar-Go-v0.19.0")
     requested = peer.subscribe(1, 3, "t-partition-0", "s", sub_type=FAILOVER)
     assert kinds(await client.says(requested)) == ["SUCCESS"]
@@ -60,6 +63,7 @@ async def test_a_client_for_go_hears_so_with_its_first_permits(stage: Stage) -> 
 
 
 async def test_who_stands_by_hears_so_once_it_is_attached(stage: Stage) -> None:
+    await stage.broker.catalog.create_partitioned(T, 1)
     for topic in ("persistent://public/default/t-partition-0", "non-persistent://public/default/v"):
         a, b = await stage.player(), await stage.player()
         requested = peer.subscribe(1, 3, topic, "s", sub_type=FAILOVER, consumer_name="a")

@@ -107,3 +107,48 @@ async def test_acknowledgements_count_once_they_are_committed(stage: Stage, kind
     assert subscription.cursor.acks.is_acked(first)
     received = await client.says_one(peer.ack_in(await begun(client, subscription="s"), 12, 3, one))
     assert received.body.error == pb.TransactionConflict
+
+
+@pytest.mark.parametrize("commit", [True, False])
+@pytest.mark.parametrize("topics", [(), (TOPIC,)])
+async def test_the_first_of_two_ends_counts(
+    stage: Stage, topics: tuple[str, ...], commit: bool
+) -> None:
+    """Both come at once; tasks that begin together run in any order."""
+    client = await producer(stage)
+    for _ in range(20):
+        txn = await begun(client, *topics)
+        received = await client.says(
+            peer.end_txn(5, txn, commit=commit), peer.end_txn(6, txn, commit=not commit)
+        )
+        answers = {each.body.request_id: each.body for each in received}
+        assert not answers[5].HasField("error"), answers
+        assert answers[6].error in (pb.InvalidTxnStatus, pb.TransactionNotFound)
+
+
+async def test_an_end_behind_what_it_ends(stage: Stage) -> None:
+    """Messages and acknowledgements that come with the END_TXN, before it."""
+    await published(stage, b"1")
+    client = await consumer(stage)
+    (place,) = ids(await client.receive())
+    await client.says_one(peer.producer(2, 1, "t", txn_enabled=True))
+    txn = await begun(client, TOPIC, subscription="s")
+    message = pb.MessageIdData(ledger_id=place[0], entry_id=place[1])
+    received = await client.says(
+        peer.send_in(txn, 1, 0, b"2"),
+        peer.ack_in(txn, 7, 3, message),
+        peer.send_in(txn, 1, 1, b"3"),
+        peer.end_txn(8, txn, commit=True),
+    )
+    answers = [each for each in received if each.kind != "MESSAGE"]
+    assert sorted(kinds(answers)) == [
+        "ACK_RESPONSE",
+        "END_TXN_RESPONSE",
+        "SEND_RECEIPT",
+        "SEND_RECEIPT",
+    ]
+    assert not any(each.body.HasField("error") for each in answers if each.kind != "SEND_RECEIPT")
+    assert texts([*received, *await client.receive()]) == [b"2", b"3"]
+    topic = stage.broker.topics[TOPIC].stored
+    assert topic is not None
+    assert topic.subscriptions["s"].cursor.acks.is_acked(place)
