@@ -1,8 +1,9 @@
 """The memory for entries that are read from storage for consumers, of all subscriptions together.
 
-Each subscription reads a run ahead and holds it until consumers have taken it. Thousands whose
-consumers hardly receive would hold gigabytes, which an output that is bounded does not prevent. So
-all of them share `bytes_max` (`managedLedgerMaxReadsInFlightSizeInMB` of Pulsar is about the same).
+Each subscription reads a run ahead, of its log or of a compacted ledger, and holds it until
+consumers have taken it. Thousands whose consumers hardly receive would hold gigabytes, which an
+output that is bounded does not prevent. So all of them share `bytes_max`
+(`managedLedgerMaxReadsInFlightSizeInMB` of Pulsar is about the same).
 
     a load   may be as long as what all may have allows, divided by those that hold or load a run;
              it begins when there is room for what it is expected to bring, in order

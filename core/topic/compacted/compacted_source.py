@@ -39,6 +39,7 @@ from magnetar.core.ledger.cursor.cursor import Cursor
 from magnetar.core.ledger.log.chain import Position
 from magnetar.core.ledger.log.managed_ledger import ManagedLedger
 from magnetar.core.ledger.read.tail_cache import Slice
+from magnetar.core.topic.environment import Environment
 from magnetar.core.topic.subscription.foreign_entries import converted
 from magnetar.core.topic.subscription.source import EntrySource
 
@@ -53,7 +54,7 @@ RETRY_SECONDS_MAX: Final = 10.0
 class LoadedBlock:
     """Entries of a compacted ledger, converted, as runs without gaps."""
 
-    __slots__ = ("_lasts", "begins", "end", "masks", "runs")
+    __slots__ = ("_lasts", "begins", "end", "masks", "runs", "size")
 
     def __init__(self, begins: Position, end: Position, runs: list[Slice]) -> None:
         self.begins = begins
@@ -61,6 +62,7 @@ class LoadedBlock:
         self.end = end
         """And up to here."""
         self.runs = runs
+        self.size = sum(len(payload) for run in runs for payload in run.payloads)
         self.masks: dict[Position, tuple[int, int]] = {}
         """Of batches with messages that are compacted out: a bit for each that is not, and how many
         messages there were."""
@@ -92,7 +94,7 @@ class CompactedSource:
         compacted: CompactedTopic,
         ledger: ManagedLedger,
         cursor: Cursor,
-        spawn: Callable[..., None],
+        env: Environment,
         arrived: Callable[[], None],
     ) -> None:
         self.plain = source
@@ -100,7 +102,7 @@ class CompactedSource:
         self._compacted = compacted
         self._ledger = ledger
         self._cursor = cursor
-        self._spawn = spawn
+        self._env = env
         self._arrived = arrived
         self._behind = False
         """The compacted ledger has been read to its end."""
@@ -117,8 +119,14 @@ class CompactedSource:
     def stop(self) -> None:
         """Drop loaded entries, and let the compacted ledger go."""
         self._behind = False
-        self._block = None
+        self.forget()
         self._let_go()
+
+    def forget(self) -> None:
+        """Drop loaded entries; they may be loaded again."""
+        if self._block is not None:
+            self._block = None
+            self._env.loaded.let_go(self)
 
     def _let_go(self) -> None:
         reader, self._reader = self._reader, None
@@ -147,7 +155,7 @@ class CompactedSource:
             if position <= self._reader.about.horizon:
                 return True
             self._behind = True
-            self._block = None
+            self.forget()
             self._let_go()
         if self._behind and position >= self._ledger.chain.first:
             return False
@@ -167,7 +175,7 @@ class CompactedSource:
             return block.at(position)
         if not self._loading:
             self._loading = True
-            self._spawn(self._load, self._reader, position)
+            self._env.spawn(self._load, self._reader, position)
         return None
 
     def masked(self, part: Slice, partial: Mapping[int, int] | None) -> dict[int, int] | None:
@@ -220,12 +228,19 @@ class CompactedSource:
             self._compacted.leave(held)
         if block is not None and self._reader is not None and self._reader.about == held.about:
             self._block = block
+            self._env.loaded.hold(self, block.size)
             for batch, (mask, size) in block.masks.items():
                 self._cursor.ack_bits(batch, mask, size)
         self._arrived()
 
     async def _loaded(self, reader: CompactedReader, position: Position) -> LoadedBlock:
-        found = await reader.block(position, BLOCK_BYTES_MAX)
+        memory = self._env.loaded
+        bytes_max = min(memory.share, BLOCK_BYTES_MAX)
+        await memory.begin(bytes_max)
+        try:
+            found = await reader.block(position, bytes_max)
+        finally:
+            memory.end(bytes_max)
         end = reader.about.horizon if found.is_last else found.positions[-1]
         runs: list[Slice] = []
         for run in runs_of(found):

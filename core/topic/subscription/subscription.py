@@ -173,9 +173,9 @@ class PersistentSubscription:
             return KeyedDispatcher(
                 self.cursor, self._ledger, self._env, self._limits, self.schedule, mode_of(first)
             )
-        spawn, cursor = self._env.spawn, self.cursor
-        plain = EntrySource(self._ledger, self._env, self.schedule, cursor.ack_range)
-        source = CompactedSource(plain, self._compacted, self._ledger, cursor, spawn, self.schedule)
+        ledger, cursor, env = self._ledger, self.cursor, self._env
+        plain = EntrySource(ledger, env, self.schedule, cursor.ack_range)
+        source = CompactedSource(plain, self._compacted, ledger, cursor, env, self.schedule)
         return SingleDispatcher(
             self.cursor,
             self._ledger,

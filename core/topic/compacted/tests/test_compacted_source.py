@@ -111,6 +111,18 @@ async def test_what_is_deleted_from_the_log_is_still_read(desk: Bench) -> None:
     assert client.take() == [last[key] for key in "abcd"]
 
 
+async def test_nothing_is_held_when_the_last_one_has_left(desk: Bench) -> None:
+    topic = await desk.topic()
+    last = await publish(desk, topic, "abcdabcdabcd")
+    await compact(topic)
+    client = await reader(topic, permits=1)
+    await desk.dispatch()
+    assert client.take() == [last["a"]]
+    assert desk.env.loaded.held_bytes > 0
+    topic.subscriptions["s"].detach(client.consumer)
+    assert desk.env.loaded.held_bytes == desk.env.loaded.expected_bytes == 0
+
+
 async def test_a_skip_leaves_what_the_log_has_lost(desk: Bench) -> None:
     topic = await desk.topic()
     last = await publish(desk, topic, "abcdabcdabcd")
