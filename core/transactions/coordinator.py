@@ -46,13 +46,12 @@ from typing import Any, Final, Protocol
 
 import msgspec
 import trio
-from msgspec import Struct
 from msgspec.structs import replace
 
 from magnetar.core.cluster.owned_record import RecordState
 from magnetar.core.cluster.owned_records import OwnedRecords, RecordKind
 from magnetar.core.cluster.ownership import Ownership
-from magnetar.core.entry.form import TransactionalForm, TransactionKey
+from magnetar.core.entry.form import TransactionalForm
 from magnetar.core.kernel.clock import Clock
 from magnetar.core.kernel.errors import (
     BrokerError,
@@ -64,13 +63,13 @@ from magnetar.core.kernel.errors import (
 from magnetar.core.kernel.names import TopicName
 from magnetar.core.ports.metadata_store import MetadataStore
 from magnetar.core.topic.topic import Topic
+from magnetar.core.transactions.kind import REUSED, TransactionKind
 from magnetar.core.transactions.slot import TransactionSlot
 from magnetar.core.transactions.transaction import (
     AT_REST,
     PendingCommit,
     Transaction,
     TransactionState,
-    writer_of,
 )
 
 log = logging.getLogger(__name__)
@@ -83,37 +82,6 @@ DELETE_SECONDS: Final = 0.05
 """How long the record of a transaction that is over waits to be deleted together with others."""
 MARKED_AT_ONCE: Final = 100
 """Logs of one transaction that are marked concurrently."""
-
-
-Show = Callable[[Transaction, str], bool]
-Settle = Callable[[Transaction, str], Awaitable[None]]
-
-
-def nobody_sees(found: Transaction, participant: str) -> bool:
-    """`Show` where outcomes are seen when they are carried out."""
-    del found, participant
-    return False
-
-
-class TransactionKind(Struct, frozen=True):
-    """What differs between the transactions of protocols."""
-
-    key_of: Callable[[Transaction], TransactionKey] = writer_of
-    """The key of its entries."""
-    show: Show = nobody_sees
-    """Has one participant see a commit, as a plain call; False if it is not loaded."""
-    settle: Settle | None = None
-    """Has one participant carry out the decision, perhaps not for the first time; repeated after a
-    `BrokerError`."""
-    is_reused: bool = True
-    """Whether the next transaction has the same name: else the record is deleted at the end."""
-    decided: Callable[[Transaction, bool, bool], object] | None = None
-    """Is told of each decision when it is stored: whether to commit, and whether because the
-    transaction's time was over."""
-
-
-REUSED: Final = TransactionKind()
-"""Transactions that a writer has one after the other, under one name."""
 
 Step = Callable[[], Awaitable[object]]
 """Of carrying out; it may be repeated."""

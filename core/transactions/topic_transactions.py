@@ -68,10 +68,10 @@ from magnetar.core.kernel.names import SYSTEM_NAMESPACE, TopicName
 from magnetar.core.transactions.coordinator import (
     TopicHost,
     TransactionCoordinator,
-    TransactionKind,
     nothing_pending,
 )
 from magnetar.core.transactions.hanging import HangingTransactions
+from magnetar.core.transactions.kind import TransactionKind
 from magnetar.core.transactions.transaction import Transaction, TransactionState, bytes_of_names
 from magnetar.core.transactions.transaction_id import TransactionId, id_of, name_of, shown
 

@@ -26,8 +26,8 @@ from magnetar.core.topic.persistent_topic import PersistentTopic
 from magnetar.core.transactions.coordinator import (
     DELETE_SECONDS,
     TransactionCoordinator,
-    TransactionKind,
 )
+from magnetar.core.transactions.kind import TransactionKind
 from magnetar.core.transactions.transaction import PendingCommit, Transaction, TransactionState
 
 PATH = "/transactions"
