@@ -4,7 +4,8 @@ into each other. Pure.
     a whole number    from a fraction, which is cut off, and from a text of digits
     a fraction        from a number, and from a text of one
     a boolean         from a whole number, 0 for false, and from the texts `true` and `false`
-    each of these     is 0 or false for null and the texts `` and `null`; texts may have spaces
+    a text            from a number or a boolean
+    each but a text   is 0 or false for null and the texts `` and `null`; texts may have spaces
                       around them
 
 Fields that the reader does not know are passed over. All of it as Apache's broker 4.2.4 was seen to
@@ -76,6 +77,12 @@ def truth(value: Any) -> Any:
     if type(value) is int:
         return value != 0
     return _WORDS.get(value, value) if isinstance(value, str) else value
+
+
+def text(value: Any) -> Any:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return str(value) if isinstance(value, int | float) else value
 
 
 CONVERT: Final[Mapping[Any, Callable[[Any], Any]]] = {int: whole, float: fraction, bool: truth}

@@ -26,7 +26,7 @@ from magnetar.core.kernel.names import (
     TopicName,
     check_subscription,
 )
-from magnetar.core.policy.java_values import fields_of
+from magnetar.core.policy.java_values import CONVERT, fields_of
 from magnetar.core.policy.policies import decode
 from magnetar.core.security.actions import Action, ResourceType, subscription_of
 from magnetar.core.security.identity import ANYBODY, Identity
@@ -268,6 +268,14 @@ class AdminRequest:
             return None
         return _converted(fields_of(parsed(body), kind), kind)
 
+    async def scalar(self, kind: Any) -> Any:
+        """The same as a number or boolean of Java's; 400 for no body at all."""
+        body = (await self.body()).strip()
+        if not body:
+            raise HTTPException(400, "The request entity cannot be empty.")
+        value = parsed(body)
+        return None if value is None else _converted(CONVERT[kind](value), kind, strict=True)
+
 
 def distinct(names: Iterable[str]) -> list[str]:
     """Names without repetitions, in their order: in Java's records such lists are sets."""
@@ -279,9 +287,9 @@ def plain(body: bytes, kind: Any) -> Any:
     return _converted(parsed(body), kind)
 
 
-def _converted(value: Any, kind: Any) -> Any:
+def _converted(value: Any, kind: Any, *, strict: bool = False) -> Any:
     try:
-        return msgspec.convert(value, kind, strict=False)
+        return msgspec.convert(value, kind, strict=strict)
     except msgspec.MsgspecError as error:
         raise Invalid(f"the body is invalid: {error}") from error
 

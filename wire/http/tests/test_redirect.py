@@ -82,7 +82,7 @@ async def test_state_of_a_peers_topic_is_read_and_changed_there() -> None:
             await redirected(visitor, "GET", f"{SPACE}/t/{path}")
         for method, path in (
             *(("DELETE", "t"), ("PUT", "t/unload"), ("PUT", "t/subscription/s")),
-            *(("DELETE", "t/truncate"), ("POST", "t/trim"), ("POST", "t/maxConsumers")),
+            *(("DELETE", "t/truncate"), ("POST", "t/trim"), ("POST", "t/messageTTL")),
         ):
             await redirected(visitor, method, f"{SPACE}/{path}")
         volatile = SPACE.replace("persistent", "non-persistent")

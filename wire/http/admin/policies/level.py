@@ -8,19 +8,36 @@ Invariant: a new value is in the catalog before the answer, and reaches loaded t
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from typing import Any, Literal, get_args
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final, Literal, get_args
 
 from msgspec import Struct
 
 from magnetar.core.kernel.errors import Invalid
 from magnetar.core.policy.declaration import Levels, Policy, Scope
+from magnetar.core.policy.java_values import CONVERT
 from magnetar.core.policy.stored import OWN_CLUSTER
 from magnetar.core.policy.values import BacklogQuota, QuotaType
 from magnetar.wire.http.admin.policies.limits import check_numbers, checked
 from magnetar.wire.http.request import AdminRequest, distinct
 from magnetar.wire.http.rights import Needs
 from magnetar.wire.http.routes import AdminHandler, Row, Table, changing, plain_text
+
+BODY_OPTIONAL: Final[Mapping[str, frozenset[str]]] = {
+    "namespace": frozenset({"deduplication_snapshot_interval", "pause_on_ack_state"}),
+    "topic": frozenset(
+        {
+            "deduplication",
+            "deduplication_snapshot_interval",
+            "max_unacked_per_consumer",
+            "max_unacked_per_subscription",
+            "message_ttl_seconds",
+            "pause_on_ack_state",
+        }
+    ),
+}
+"""Numbers and booleans that a request without a body removes; of others it is refused, as by
+Apache's broker (4.2.4, as seen)."""
 
 
 class Level(Struct, frozen=True):
@@ -85,6 +102,11 @@ async def _sent(request: AdminRequest, level: Level, policy: Policy, scope: Scop
     for name in scope.paths if level.name == "topic" else ():
         if request.text(name):  # some tools send numeric policies of topics in the query
             return request.number(name, 0)
+    if policy.kind in CONVERT:
+        is_left_out = not (await request.body()).strip()
+        if is_left_out and policy.name in BODY_OPTIONAL[level.name]:
+            return None
+        return await request.scalar(policy.kind)
     if isinstance(policy.kind, type) and issubclass(policy.kind, Struct):
         return await request.record(policy.kind)
     value = await request.value(policy.kind)
@@ -136,9 +158,13 @@ def _quotas(level: Level) -> list[Row]:
 
 
 async def _sent_quota(request: AdminRequest) -> BacklogQuota | None:
-    """`null` removes the quota."""
-    is_null = (await request.body()).strip() == b"null"
-    return None if is_null else await request.json(BacklogQuota)
+    """`null` removes the quota, and so does an empty body."""
+    sent = await request.value(dict[str, Any])
+    if sent is None:
+        return None
+    if sent.get("policy") is None:
+        raise Invalid("backlog quota failed: the attribute policy cannot be null")
+    return await request.json(BacklogQuota)
 
 
 def quota_type(request: AdminRequest) -> QuotaType:

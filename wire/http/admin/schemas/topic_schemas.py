@@ -15,6 +15,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from magnetar.core.kernel.errors import IncompatibleSchema, Invalid
+from magnetar.core.policy.java_values import text
 from magnetar.core.policy.values import SchemaStrategy
 from magnetar.core.schema import key_value
 from magnetar.core.schema.records import StoredSchema
@@ -42,7 +43,8 @@ class SentSchema(Struct, frozen=True):
 
     type: str = ""
     schema: str = ""
-    properties: dict[str, str] = {}
+    properties: dict[str, Any] = {}
+    """Texts; Java takes numbers and booleans for them."""
 
 
 async def sent(request: AdminRequest) -> TopicSchema:
@@ -57,7 +59,11 @@ async def sent(request: AdminRequest) -> TopicSchema:
         definition = key_value.from_json(body.schema)
     else:
         definition = body.schema.encode(errors="surrogatepass")
-    return TopicSchema(kind, definition, body.properties or NO_PROPERTIES)
+    properties = {name: text(value) for name, value in body.properties.items()}
+    for name, value in properties.items():
+        if not isinstance(value, str):
+            raise Invalid(f"property {name[:40]!r} is no text")
+    return TopicSchema(kind, definition, properties or NO_PROPERTIES)
 
 
 def shown(version: int, stored: StoredSchema) -> Answer:

@@ -114,7 +114,9 @@ async def test_the_broker_is_the_sum_of_its_topics(visitor: Visitor) -> None:
 
 async def test_quotas_and_what_expired_are_told(visitor: Visitor) -> None:
     policies = "/admin/v2/namespaces/public/default"
-    await visitor.does("POST", f"{policies}/backlogQuota", {"limitSize": 99})
+    await visitor.does(
+        "POST", f"{policies}/backlogQuota", {"limitSize": 99, "policy": "producer_request_hold"}
+    )
     topic = await visitor.topic("a")
     subscription = await topic.subscription("s")
     await visitor.publish("a", [b"0123456789"] * 3)

@@ -3,8 +3,11 @@ ADD_SUBSCRIPTION_TO_TXN and END_TXN (PIP-31), on the transactions of core.
 
 END_TXN is answered when every topic and subscription has the outcome, as by Apache's broker
 (`TransactionMetadataStoreService.endTransaction` of 4.2). So a client that has committed may read
-what it has written. Several END_TXN of a transaction that come on one connection are decided in
-their order, though none waits for the answer of another: the first one counts.
+what it has written.
+
+A client need not wait for answers: an END_TXN is decided after what comes before it on its
+connection, and what comes later is carried out after the decision. The first of several END_TXN
+counts. What is added to a transaction at a time is stored at a time.
 
 END_TXN_ON_PARTITION and END_TXN_ON_SUBSCRIPTION are for brokers to send to each other, and refused:
 here core itself goes to topics and subscriptions.
@@ -12,9 +15,9 @@ here core itself goes to topics and subscriptions.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import trio
 
@@ -28,10 +31,23 @@ if TYPE_CHECKING:
     from magnetar.wire.pulsar.session.requests import RequestQueue
 
 
+CarryOut = Callable[["TopicTransactions", Any, trio.Event], Awaitable[None]]
+"""Carries a request out; it may set the event early, when others may begin."""
+
+
+class Unfinished(NamedTuple):
+    """A request that changes a transaction."""
+
+    ends: bool
+    """Whether it is an END_TXN."""
+    over: trio.Event
+    """Set when it is carried out, or decided."""
+
+
 class CoordinatorHandlers:
     """See the module's docstring. `transactions` is None if they are not enabled."""
 
-    __slots__ = ("_client", "_deciding", "_requests", "_transactions")
+    __slots__ = ("_client", "_lines", "_requests", "_transactions")
 
     def __init__(
         self,
@@ -42,9 +58,9 @@ class CoordinatorHandlers:
         self._client = client
         self._requests = requests
         self._transactions = transactions
-        self._deciding: dict[TransactionId, trio.Event] | None = None
-        """By transaction: set when its last END_TXN is decided. Requests that begin in the same
-        turn of the loop have no order. None without any, for idle connections."""
+        self._lines: dict[TransactionId, list[Unfinished]] | None = None
+        """The unfinished requests of each transaction, in their order of arrival: those that begin
+        in the same turn of the loop have none. None without any, for idle connections."""
 
     def _enabled(self, event: Any) -> TopicTransactions | None:
         """The transactions; else the client gets the message that it looks for."""
@@ -75,50 +91,72 @@ class CoordinatorHandlers:
         txn = await transactions.begin(event.coordinator_id, event.ttl_millis, owner)
         self._client.reply(replies.new_txn(event.request_id, txn))
 
-    async def on_add_partitions(self, event: events.AddPartitionsToTxn) -> None:
-        transactions = self._enabled(event)
-        if transactions is not None:
-            await transactions.add_topics(event.txn, event.topics, self._client.owns)
-            self._client.reply(replies.partitions_added(event.request_id, event.txn))
+    def on_add_partitions(self, event: events.AddPartitionsToTxn) -> None:
+        self._line_up(event, self._add_partitions, ends=False)
 
-    async def on_add_subscriptions(self, event: events.AddSubscriptionsToTxn) -> None:
-        transactions = self._enabled(event)
-        if transactions is not None:
-            pairs = event.subscriptions
-            await transactions.add_subscriptions(event.txn, pairs, self._client.owns)
-            self._client.reply(replies.subscriptions_added(event.request_id, event.txn))
+    def on_add_subscriptions(self, event: events.AddSubscriptionsToTxn) -> None:
+        self._line_up(event, self._add_subscriptions, ends=False)
 
     def on_end_txn(self, event: events.EndTxn) -> None:
-        transactions = self._enabled(event)
-        if transactions is not None:
-            if self._deciding is None:
-                self._deciding = {}
-            before, decided = self._deciding.get(event.txn), trio.Event()
-            self._deciding[event.txn] = decided
-            self._requests.add(partial(self._end, transactions, before, decided), event)
+        self._line_up(event, self._end, ends=True)
 
-    async def _end(
+    def _line_up(self, event: Any, carry_out: CarryOut, *, ends: bool) -> None:
+        """Have a request carried out after those of its transaction that it may not overtake."""
+        transactions = self._enabled(event)
+        if transactions is None:
+            return
+        if self._lines is None:
+            self._lines = {}
+        line = self._lines.setdefault(event.txn, [])
+        before = [each.over for each in line if ends or each.ends]
+        own = Unfinished(ends, trio.Event())
+        line.append(own)
+        self._requests.add(partial(self._in_turn, transactions, carry_out, before, own), event)
+
+    async def _in_turn(
         self,
         transactions: TopicTransactions,
-        before: trio.Event | None,
-        decided: trio.Event,
-        event: events.EndTxn,
+        carry_out: CarryOut,
+        before: list[trio.Event],
+        own: Unfinished,
+        event: Any,
     ) -> None:
         try:
-            if before is not None:
-                await before.wait()
-            await transactions.end(
-                event.txn, self._client.owns, commit=event.commit, decided=decided.set
-            )
+            for each in before:
+                await each.wait()
+            await carry_out(transactions, event, own.over)
         finally:
-            self._decided(event.txn, decided)
-        self._client.reply(replies.txn_ended(event.request_id, event.txn))
+            own.over.set()
+            self._leave(event.txn, own)
 
-    def _decided(self, txn: TransactionId, decided: trio.Event) -> None:
-        decided.set()
-        if self._deciding is not None and self._deciding.get(txn) is decided:
-            del self._deciding[txn]
-            self._deciding = self._deciding or None
+    def _leave(self, txn: TransactionId, own: Unfinished) -> None:
+        assert self._lines is not None, "it has lined up"
+        line = self._lines[txn]
+        line.remove(own)
+        if not line:
+            del self._lines[txn]
+            self._lines = self._lines or None
+
+    async def _add_partitions(
+        self, transactions: TopicTransactions, event: events.AddPartitionsToTxn, _over: trio.Event
+    ) -> None:
+        await transactions.add_topics(event.txn, event.topics, self._client.owns)
+        self._client.reply(replies.partitions_added(event.request_id, event.txn))
+
+    async def _add_subscriptions(
+        self,
+        transactions: TopicTransactions,
+        event: events.AddSubscriptionsToTxn,
+        _over: trio.Event,
+    ) -> None:
+        await transactions.add_subscriptions(event.txn, event.subscriptions, self._client.owns)
+        self._client.reply(replies.subscriptions_added(event.request_id, event.txn))
+
+    async def _end(
+        self, transactions: TopicTransactions, event: events.EndTxn, over: trio.Event
+    ) -> None:
+        await transactions.end(event.txn, self._client.owns, commit=event.commit, decided=over.set)
+        self._client.reply(replies.txn_ended(event.request_id, event.txn))
 
     def on_end_elsewhere(
         self, event: events.EndTxnOnPartition | events.EndTxnOnSubscription

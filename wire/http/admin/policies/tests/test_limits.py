@@ -8,6 +8,7 @@ from magnetar.core.policy.declaration import levels_of
 from magnetar.core.policy.policies import TOO_LARGE, Effective
 from magnetar.wire.http.tests.visitor import Visitor
 
+HOLD = {"policy": "producer_request_hold"}
 HERE = "/admin/v2/namespaces/public/default"
 TOPIC = "/admin/v2/persistent/public/default/a"
 
@@ -115,7 +116,7 @@ LARGE = 1 << 40
         ("inactiveTopicPolicies", {"maxInactiveDurationSeconds": LARGE}),
         ("delayedDelivery", {"tickTime": 1 << 63}),
         ("persistence", {"bookkeeperEnsemble": LARGE}),
-        ("backlogQuota", {"limitTime": LARGE}),
+        ("backlogQuota", {"limitTime": LARGE, **HOLD}),
         ("offloadPolicies", {"managedLedgerOffloadThresholdInBytes": "x"}),
         ("offloadPolicies", {"managedLedgerOffloadThresholdInBytes": 1 << 63}),
         ("offloadPolicies", {"managedLedgerOffloadMaxThreads": "x"}),
@@ -180,7 +181,7 @@ async def test_no_clusters_are_refused(visitor: Visitor, sent: Any) -> None:
 async def test_numbers_that_are_long_in_java(visitor: Visitor) -> None:
     await visitor.does("POST", f"{HERE}/offloadDeletionLagMs", 30 * 86_400_000)
     await visitor.does("POST", f"{HERE}/publishRate", {"publishThrottlingRateInByte": LARGE})
-    await visitor.does("POST", f"{HERE}/backlogQuota", {"limitSize": LARGE})
+    await visitor.does("POST", f"{HERE}/backlogQuota", {"limitSize": LARGE, **HOLD})
 
 
 @pytest.mark.parametrize(
@@ -231,7 +232,7 @@ async def test_no_more_partitions_than_may_be(visitor: Visitor) -> None:
 
 
 async def test_null_removes_a_quota(visitor: Visitor) -> None:
-    await visitor.does("POST", f"{HERE}/backlogQuota", {"limitSize": 10})
+    await visitor.does("POST", f"{HERE}/backlogQuota", {"limitSize": 10, **HOLD})
     await visitor.does("POST", f"{HERE}/backlogQuota", b"null")
     assert await visitor.get(f"{HERE}/backlogQuotaMap") == {}
 
@@ -305,3 +306,61 @@ async def test_a_namespace_is_created_with_them(visitor: Visitor) -> None:
 async def test_what_java_does_not_read_is_refused(visitor: Visitor, sent: Any) -> None:
     await visitor.fails(400, "POST", f"{HERE}/dispatchRate", sent)
     assert await visitor.get(f"{HERE}/dispatchRate") is None
+
+
+OF_TOPIC = "/admin/v2/persistent/public/default/t"
+
+
+@pytest.mark.parametrize("body", [b"", b" ", None])
+@pytest.mark.parametrize(
+    ("here", "policy", "is_wanted"),
+    [
+        (HERE, "messageTTL", True),
+        (HERE, "deduplication", True),
+        (HERE, "compactionThreshold", True),
+        (HERE, "deduplicationSnapshotInterval", False),
+        (OF_TOPIC, "maxProducers", True),
+        (OF_TOPIC, "schemaValidationEnforced", True),
+        (OF_TOPIC, "messageTTL", False),
+        (OF_TOPIC, "deduplicationEnabled", False),
+        (OF_TOPIC, "maxUnackedMessagesOnConsumer", False),
+        (OF_TOPIC, "retention", False),
+    ],
+)
+async def test_bodies_that_are_left_out(
+    visitor: Visitor, here: str, policy: str, is_wanted: bool, body: bytes | None
+) -> None:
+    """As Apache's broker (4.2.4) was seen to answer."""
+    await visitor.topic("t")
+    if is_wanted:
+        await visitor.fails(400, "POST", f"{here}/{policy}", body)
+    else:
+        await visitor.does("POST", f"{here}/{policy}", body)
+    await visitor.does("POST", f"{here}/{policy}", b"null")
+
+
+@pytest.mark.parametrize(
+    ("policy", "sent", "shown"),
+    [
+        ("messageTTL", b"1.5", 1),
+        ("messageTTL", b'" 5 "', 5),
+        ("messageTTL", b'""', 0),
+        ("deduplication", b"2", True),
+        ("deduplication", b'" TRUE "', True),
+        ("deduplication", b'"null"', False),
+    ],
+)
+async def test_numbers_and_booleans_as_java_reads_them(
+    visitor: Visitor, policy: str, sent: bytes, shown: Any
+) -> None:
+    await visitor.does("POST", f"{HERE}/{policy}", sent)
+    assert await visitor.get(f"{HERE}/{policy}") == shown
+    for wrong in (b'"x"', b"[]", b"{}", b'"1.5"'):
+        await visitor.fails(400, "POST", f"{HERE}/{policy}", wrong)
+
+
+async def test_a_quota_says_what_is_done(visitor: Visitor) -> None:
+    assert "policy cannot be null" in await visitor.fails(
+        400, "POST", f"{HERE}/backlogQuota", {"limitSize": 1}
+    )
+    assert await visitor.get(f"{HERE}/backlogQuotaMap") == {}

@@ -18,6 +18,7 @@ RATE = {
     "ratePeriodInSecond": 1,
 }
 PUBLISH_RATE = {"publishThrottlingRateInMsg": 10, "publishThrottlingRateInByte": -1}
+HOLD = {"policy": "producer_request_hold"}
 SUBSCRIBE_RATE = {"subscribeThrottlingRatePerConsumer": 10, "ratePeriodInSecond": 30}
 PERSISTENCE = {
     "bookkeeperEnsemble": 1,
@@ -137,15 +138,15 @@ async def test_quotas_by_size_and_by_age(visitor: Visitor) -> None:
 async def test_a_quota_must_be_below_what_is_retained(visitor: Visitor) -> None:
     retention = {"retentionTimeInMinutes": 10, "retentionSizeInMB": 1}
     await visitor.does("POST", f"{HERE}/retention", retention)
-    await visitor.fails(412, "POST", f"{HERE}/backlogQuota", {"limitSize": 2 << 20})
-    await visitor.does("POST", f"{HERE}/backlogQuota", {"limitSize": 1 << 19})
+    await visitor.fails(412, "POST", f"{HERE}/backlogQuota", {"limitSize": 2 << 20, **HOLD})
+    await visitor.does("POST", f"{HERE}/backlogQuota", {"limitSize": 1 << 19, **HOLD})
     await visitor.fails(400, "POST", f"{HERE}/retention", {"retentionTimeInMinutes": 5})
 
 
 async def test_removing_retention_frees_the_quota(visitor: Visitor) -> None:
     retention = {"retentionTimeInMinutes": -1, "retentionSizeInMB": -1}
     await visitor.does("POST", f"{HERE}/retention", retention)
-    await visitor.does("POST", f"{HERE}/backlogQuota", {"limitSize": 2 << 20})
+    await visitor.does("POST", f"{HERE}/backlogQuota", {"limitSize": 2 << 20, **HOLD})
     await visitor.does("POST", f"{HERE}/retention", b"null")
     assert await visitor.get(f"{HERE}/retention") is None
 

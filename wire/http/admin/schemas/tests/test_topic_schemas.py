@@ -51,6 +51,17 @@ async def test_added_and_shown(visitor: Visitor) -> None:
     await visitor.fails(400, "GET", f"{HERE}/schema/last")
 
 
+async def test_properties_are_texts(visitor: Visitor) -> None:
+    """Numbers and booleans are taken for them, as by Apache's broker (4.2.4, as seen)."""
+    body = {"type": "STRING", "schema": "", "properties": {"a": 1, "b": True, "c": 1.5, "d": "x"}}
+    await add(visitor, body)
+    shown = await visitor.get(f"{HERE}/schema")
+    assert shown["properties"] == {"a": "1", "b": "true", "c": "1.5", "d": "x"}
+    for wrong in ([1], {"a": 1}):
+        body["properties"] = {"a": wrong}
+        await visitor.fails(400, "POST", f"{HERE}/schema", body)
+
+
 async def test_nothing_to_show(visitor: Visitor) -> None:
     assert await visitor.get(f"{HERE}/schemas") == {"getSchemaResponses": []}
     assert await visitor.get(f"{HERE}/metadata") is None

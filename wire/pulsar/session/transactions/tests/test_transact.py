@@ -152,3 +152,21 @@ async def test_an_end_behind_what_it_ends(stage: Stage) -> None:
     topic = stage.broker.topics[TOPIC].stored
     assert topic is not None
     assert topic.subscriptions["s"].cursor.acks.is_acked(place)
+
+
+@pytest.mark.parametrize("ends_first", [False, True])
+async def test_additions_and_an_end_keep_their_order(stage: Stage, ends_first: bool) -> None:
+    await published(stage, b"1")
+    client = await consumer(stage)
+    await client.receive()
+    for _ in range(20):
+        txn = await begun(client)
+        added = [peer.add_partitions(5, txn, TOPIC), peer.add_subscription(6, txn, TOPIC, "s")]
+        end = peer.end_txn(7, txn, commit=True)
+        received = await client.says(*([end, *added] if ends_first else [*added, end]))
+        errors = {
+            each.body.request_id: each.body.HasField("error")
+            for each in received
+            if each.kind != "MESSAGE"
+        }
+        assert errors == {5: ends_first, 6: ends_first, 7: False}
