@@ -15,9 +15,9 @@ here core itself goes to topics and subscriptions.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 import trio
 
@@ -35,13 +35,29 @@ CarryOut = Callable[["TopicTransactions", Any, trio.Event], Awaitable[None]]
 """Carries a request out; it may set the event early, when others may begin."""
 
 
-class Unfinished(NamedTuple):
-    """A request that changes a transaction."""
+class Line:
+    """The unfinished requests of one transaction on one connection, in their order of arrival."""
 
-    ends: bool
-    """Whether it is an END_TXN."""
-    over: trio.Event
-    """Set when it is carried out, or decided."""
+    __slots__ = ("_additions", "_end", "unfinished")
+
+    def __init__(self) -> None:
+        self.unfinished = 0
+        self._end: trio.Event | None = None
+        """Set when the last END_TXN is decided."""
+        self._additions: list[trio.Event] = []
+        """Set when what came behind that is added."""
+
+    def join(self, own: trio.Event, *, ends: bool) -> Sequence[trio.Event]:
+        """Join the line; returns what to wait for. Those before an END_TXN are waited for by that
+        one alone: so many requests that come at once cost no more than each by itself.
+        """
+        self.unfinished += 1
+        last = () if self._end is None else (self._end,)
+        if not ends:
+            self._additions.append(own)
+            return last
+        before, self._additions, self._end = self._additions or last, [], own
+        return before
 
 
 class CoordinatorHandlers:
@@ -58,9 +74,9 @@ class CoordinatorHandlers:
         self._client = client
         self._requests = requests
         self._transactions = transactions
-        self._lines: dict[TransactionId, list[Unfinished]] | None = None
-        """The unfinished requests of each transaction, in their order of arrival: those that begin
-        in the same turn of the loop have none. None without any, for idle connections."""
+        self._lines: dict[TransactionId, Line] | None = None
+        """By transaction: requests that begin in the same turn of the loop have no order. None
+        without any, for idle connections."""
 
     def _enabled(self, event: Any) -> TopicTransactions | None:
         """The transactions; else the client gets the message that it looks for."""
@@ -107,33 +123,35 @@ class CoordinatorHandlers:
             return
         if self._lines is None:
             self._lines = {}
-        line = self._lines.setdefault(event.txn, [])
-        before = [each.over for each in line if ends or each.ends]
-        own = Unfinished(ends, trio.Event())
-        line.append(own)
+        line = self._lines.get(event.txn)
+        if line is None:
+            line = self._lines[event.txn] = Line()
+        own = trio.Event()
+        before = line.join(own, ends=ends)
         self._requests.add(partial(self._in_turn, transactions, carry_out, before, own), event)
 
     async def _in_turn(
         self,
         transactions: TopicTransactions,
         carry_out: CarryOut,
-        before: list[trio.Event],
-        own: Unfinished,
+        before: Sequence[trio.Event],
+        own: trio.Event,
         event: Any,
     ) -> None:
         try:
             for each in before:
-                await each.wait()
-            await carry_out(transactions, event, own.over)
+                if not each.is_set():
+                    await each.wait()
+            await carry_out(transactions, event, own)
         finally:
-            own.over.set()
-            self._leave(event.txn, own)
+            own.set()
+            self._leave(event.txn)
 
-    def _leave(self, txn: TransactionId, own: Unfinished) -> None:
+    def _leave(self, txn: TransactionId) -> None:
         assert self._lines is not None, "it has lined up"
         line = self._lines[txn]
-        line.remove(own)
-        if not line:
+        line.unfinished -= 1
+        if not line.unfinished:
             del self._lines[txn]
             self._lines = self._lines or None
 
