@@ -340,7 +340,7 @@ def test_bodies_that_stop_before_their_end(server):
     comes_back(server, highest.idle)
 
 
-def asked_and_not_read(server, path, highest):
+def asked_and_not_read(server, path, highest, seconds=2.0):
     """Many ask, and do not read what they are answered."""
     host, _, port = server.http_url.removeprefix("http://").rpartition(":")
     request = f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode()
@@ -354,7 +354,7 @@ def asked_and_not_read(server, path, highest):
             highest.look()
         answered = httpx.get(f"{server.http_url}/readyz", timeout=FEW_SECONDS)
         assert answered.status_code == 200
-        highest.look_for(2.0)
+        highest.look_for(seconds)
 
 
 def test_answers_that_nobody_reads(server):
@@ -369,6 +369,20 @@ def test_answers_that_nobody_reads(server):
     assert highest.grown < BUDGET, f"{highest.grown / MIB:.0f} MiB"
     comes_back(server, highest.idle)
     assert httpx.get(url, timeout=FEW_SECONDS).content == expected
+
+
+@pytest.mark.parametrize("what", ["partitioned-stats", "partitioned-internalStats"])
+def test_statistics_of_many_partitions_that_nobody_reads(server, what):
+    """They take several times as much while they are made."""
+    path = f"/admin/v2/persistent/public/default/{'many' * 40}"
+    with httpx.Client(base_url=server.http_url, timeout=60) as client:
+        client.put(f"{path}/partitions", json=2_000).raise_for_status()
+        expected = client.get(f"{path}/{what}").json()
+    highest = Highest(server)
+    asked_and_not_read(server, f"{path}/{what}", highest, seconds=10.0)
+    assert highest.grown < BUDGET / 2, f"{highest.grown / MIB:.0f} MiB"
+    found = httpx.get(f"{server.http_url}{path}/{what}", timeout=60).json()
+    assert found["partitions"].keys() == expected["partitions"].keys()
 
 
 def test_lists_of_open_transactions_that_nobody_reads(server):

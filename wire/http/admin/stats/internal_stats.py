@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+import msgspec
+from starlette.responses import Response
+
 from magnetar.core.broker import administration
+from magnetar.core.kernel.cooperation import Cooperative
 from magnetar.core.kernel.dates import iso_date
 from magnetar.core.ledger.log.chain import Position
 from magnetar.core.topic.persistent_topic import PersistentTopic
@@ -13,7 +17,7 @@ from magnetar.wire.http.admin.stats.compaction_stats import compacted_ledger
 from magnetar.wire.http.admin.topic_lookup import each_stored, stored
 from magnetar.wire.http.request import AdminRequest
 from magnetar.wire.http.rights import Needs
-from magnetar.wire.http.routes import Table
+from magnetar.wire.http.routes import Table, answer
 
 Json = dict[str, Any]
 
@@ -26,19 +30,23 @@ STATES: Final = {
     "CLOSED": "Closed",
 }
 """Our states of a managed ledger in the terms that tools know."""
+PARTITIONS_PER_REST: Final = 20
+"""Partitions described before yielding to the loop."""
 
 
 async def internal_stats(request: AdminRequest) -> Json:
     return described(await stored(request))
 
 
-async def partitioned_internal_stats(request: AdminRequest) -> Json:
+async def partitioned_internal_stats(request: AdminRequest) -> Response:
     names = await administration.partitions_of(request.broker, request.topic)
+    metadata = {"partitions": len(names), "deleted": False}
     topics = await each_stored(request)
-    return {
-        "metadata": {"partitions": len(names), "deleted": False},
-        "partitions": {topic.name.full: described(topic) for topic in topics},
-    }
+    async with request.services.memory.turn(len(names)):
+        parts = {}
+        async for topic in Cooperative(topics, PARTITIONS_PER_REST):
+            parts[topic.name.full] = msgspec.Raw(msgspec.json.encode(described(topic)))
+        return answer({"metadata": metadata, "partitions": parts})
 
 
 async def internal_info(request: AdminRequest) -> Json:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 import msgspec
+from starlette.responses import Response
 
 from magnetar.core.broker import administration
 from magnetar.core.entry.forms import form_of
@@ -33,7 +34,7 @@ from magnetar.wire.http.admin.stats.partitioned_stats import Sum
 from magnetar.wire.http.admin.topic_lookup import check_no_partition, check_one_owner, topic_of
 from magnetar.wire.http.request import AdminRequest
 from magnetar.wire.http.rights import Needs
-from magnetar.wire.http.routes import Table, not_here
+from magnetar.wire.http.routes import Table, answer, not_here
 
 Json = dict[str, Any]
 
@@ -53,7 +54,7 @@ async def stats(request: AdminRequest) -> Json:
     return await described(request, topic)
 
 
-async def partitioned_stats(request: AdminRequest) -> Json:
+async def partitioned_stats(request: AdminRequest) -> Response:
     """The sums, and with `perPartition` (the default) each partition by its full name."""
     name = request.topic
     check_no_partition(name)
@@ -64,14 +65,16 @@ async def partitioned_stats(request: AdminRequest) -> Json:
     await check_one_owner(request, names)
     each_shown = request.text("perPartition", "true") == "true"
     whole, parts = Sum(), {}
-    async for each in Cooperative(names, PARTITIONS_PER_REST):
-        part = await described(request, await request.broker.topic(each, by_order=True))
-        whole.add(part)
-        if each_shown:
-            # encoded here, one at a time, so that no long step for all of them is left at the end
-            parts[each.full] = msgspec.Raw(msgspec.json.encode(part))
-    metadata = {"partitions": len(names), "deleted": False}
-    return {**whole.total, "metadata": metadata, "partitions": parts}
+    topics = [await request.broker.topic(each, by_order=True) async for each in Cooperative(names)]
+    async with request.services.memory.turn(len(names)):
+        async for topic in Cooperative(topics, PARTITIONS_PER_REST):
+            part = await described(request, topic)
+            whole.add(part)
+            if each_shown:
+                # encoded here, one at a time, so that no long step for all of them is left
+                parts[topic.name.full] = msgspec.Raw(msgspec.json.encode(part))
+        metadata = {"partitions": len(names), "deleted": False}
+        return answer({**whole.total, "metadata": metadata, "partitions": parts})
 
 
 # -- one topic ---------------------------------------------------------------------------------
