@@ -35,7 +35,7 @@ CarryOut = Callable[["TopicTransactions", Any, trio.Event], Awaitable[None]]
 """Carries a request out; it may set the event early, when others may begin."""
 
 
-class Line:
+class RequestOrder:
     """The unfinished requests of one transaction on one connection, in their order of arrival."""
 
     __slots__ = ("_additions", "_end", "unfinished")
@@ -48,7 +48,7 @@ class Line:
         """Set when what came behind that is added."""
 
     def join(self, own: trio.Event, *, ends: bool) -> Sequence[trio.Event]:
-        """Join the line; returns what to wait for. Those before an END_TXN are waited for by that
+        """Join; returns what to wait for. Those before an END_TXN are waited for by that
         one alone: so many requests that come at once cost no more than each by itself.
         """
         self.unfinished += 1
@@ -63,7 +63,7 @@ class Line:
 class CoordinatorHandlers:
     """See the module's docstring. `transactions` is None if they are not enabled."""
 
-    __slots__ = ("_client", "_lines", "_requests", "_transactions")
+    __slots__ = ("_client", "_orders", "_requests", "_transactions")
 
     def __init__(
         self,
@@ -74,7 +74,7 @@ class CoordinatorHandlers:
         self._client = client
         self._requests = requests
         self._transactions = transactions
-        self._lines: dict[TransactionId, Line] | None = None
+        self._orders: dict[TransactionId, RequestOrder] | None = None
         """By transaction: requests that begin in the same turn of the loop have no order. None
         without any, for idle connections."""
 
@@ -108,26 +108,26 @@ class CoordinatorHandlers:
         self._client.reply(replies.new_txn(event.request_id, txn))
 
     def on_add_partitions(self, event: events.AddPartitionsToTxn) -> None:
-        self._line_up(event, self._add_partitions, ends=False)
+        self._ask_in_order(event, self._add_partitions, ends=False)
 
     def on_add_subscriptions(self, event: events.AddSubscriptionsToTxn) -> None:
-        self._line_up(event, self._add_subscriptions, ends=False)
+        self._ask_in_order(event, self._add_subscriptions, ends=False)
 
     def on_end_txn(self, event: events.EndTxn) -> None:
-        self._line_up(event, self._end, ends=True)
+        self._ask_in_order(event, self._end, ends=True)
 
-    def _line_up(self, event: Any, carry_out: CarryOut, *, ends: bool) -> None:
+    def _ask_in_order(self, event: Any, carry_out: CarryOut, *, ends: bool) -> None:
         """Have a request carried out after those of its transaction that it may not overtake."""
         transactions = self._enabled(event)
         if transactions is None:
             return
-        if self._lines is None:
-            self._lines = {}
-        line = self._lines.get(event.txn)
-        if line is None:
-            line = self._lines[event.txn] = Line()
+        if self._orders is None:
+            self._orders = {}
+        order = self._orders.get(event.txn)
+        if order is None:
+            order = self._orders[event.txn] = RequestOrder()
         own = trio.Event()
-        before = line.join(own, ends=ends)
+        before = order.join(own, ends=ends)
         self._requests.add(partial(self._in_turn, transactions, carry_out, before, own), event)
 
     async def _in_turn(
@@ -148,12 +148,12 @@ class CoordinatorHandlers:
             self._leave(event.txn)
 
     def _leave(self, txn: TransactionId) -> None:
-        assert self._lines is not None, "it has lined up"
-        line = self._lines[txn]
-        line.unfinished -= 1
-        if not line.unfinished:
-            del self._lines[txn]
-            self._lines = self._lines or None
+        assert self._orders is not None, "it has asked"
+        order = self._orders[txn]
+        order.unfinished -= 1
+        if not order.unfinished:
+            del self._orders[txn]
+            self._orders = self._orders or None
 
     async def _add_partitions(
         self, transactions: TopicTransactions, event: events.AddPartitionsToTxn, _over: trio.Event
