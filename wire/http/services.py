@@ -11,6 +11,7 @@ from magnetar.core.security.access import Access
 from magnetar.wire.http.limits.connection_limit import ConnectionLimit
 from magnetar.wire.http.limits.memory import Memory
 from magnetar.wire.http.limits.pauses import Pauses
+from magnetar.wire.http.limits.shared_pages import SharedPages
 from magnetar.wire.http.login_sessions import LoginSessions
 from magnetar.wire.http.metrics.exposition import Family
 from magnetar.wire.http.options import HttpOptions
@@ -48,6 +49,7 @@ class HttpServices:
         """Counts connections served and refused."""
         self.memory = Memory(options.memory_bytes_max)
         """The memory of bodies and answers."""
+        self.metrics_pages = SharedPages(options.memory_bytes_max)
         self.pauses = Pauses(SystemClock())
         """The longest pauses of the loop by requests."""
 

@@ -10,7 +10,8 @@ Invariant: a name is declared in `names.py` before it has a sample.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator
+from functools import partial
 from typing import Final
 
 import trio
@@ -95,17 +96,16 @@ class Families:
 
 async def metrics(request: AdminRequest) -> Response:
     """The whole page. It is never redirected: probes of many test suites use it first."""
-    topics = (await _topics(request)).whole(request.broker.settings.cluster)
-    families = [*_broker(request), *request.services.extra_metrics(), *topics]
-    written = request.services.pauses.pieces(_written(families))
-    return StreamingResponse(written, media_type=CONTENT_TYPE)
+    page = await request.services.metrics_pages.page(partial(_written, request))
+    return StreamingResponse(page.sent(), media_type=CONTENT_TYPE)
 
 
-async def _written(families: Iterable[Family]) -> AsyncIterator[str]:
+async def _written(request: AdminRequest) -> AsyncIterator[bytes]:
     """The page in pieces: with thousands of topics even one family would be a long pause."""
-    for family in families:
+    topics = (await _topics(request)).whole(request.broker.settings.cluster)
+    for family in (*_broker(request), *request.services.extra_metrics(), *topics):
         for piece in pieces(family):
-            yield piece
+            yield piece.encode()
             await trio.lowlevel.checkpoint()
         while family.samples:  # freeing all of them at once would be a pause, too
             del family.samples[-SAMPLES_PER_REST:]
