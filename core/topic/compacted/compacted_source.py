@@ -236,11 +236,11 @@ class CompactedSource:
     async def _loaded(self, reader: CompactedReader, position: Position) -> LoadedBlock:
         memory = self._env.loaded
         bytes_max = min(memory.share, BLOCK_BYTES_MAX)
-        await memory.begin(bytes_max)
+        load = await memory.begin(bytes_max)
         try:
             found = await reader.block(position, bytes_max)
         finally:
-            memory.end(bytes_max)
+            memory.end(load)
         end = reader.about.horizon if found.is_last else found.positions[-1]
         runs: list[Slice] = []
         for run in runs_of(found):

@@ -126,7 +126,7 @@ class EntrySource:
         memory, ledger = self._env.loaded, self._ledger
         entry_bytes = ledger.chain.entry_bytes(position[0], ledger.open_bytes)
         expected = max(min(memory.share, LOAD_BYTES_MAX), entry_bytes)
-        await memory.begin(expected)
+        load = await memory.begin(expected)
         try:
             if not self._stopped:
                 self._take(await self._read(position, entries_max, min(expected, LOAD_BYTES_MAX)))
@@ -137,7 +137,7 @@ class EntrySource:
         else:
             self._retry_seconds = RETRY_SECONDS
         finally:
-            memory.end(expected)
+            memory.end(load)
             self._loading = None
         if self._failed == position:
             await self._pause(position)

@@ -5,7 +5,11 @@ from __future__ import annotations
 import trio
 import trio.testing
 
-from magnetar.core.ledger.read.loaded_entries import SHARE_BYTES_MIN, LoadedEntries
+from magnetar.core.ledger.read.loaded_entries import (
+    LATE_SECONDS,
+    SHARE_BYTES_MIN,
+    LoadedEntries,
+)
 
 BYTES_MAX = 64 * SHARE_BYTES_MIN
 HALF = BYTES_MAX // 2
@@ -57,37 +61,48 @@ async def test_loads_are_the_shorter_the_more_there_are() -> None:
 
 
 async def test_loads_wait_for_their_turn() -> None:
-    memory, begun = LoadedEntries(BYTES_MAX), list[str]()
+    memory, loads = LoadedEntries(BYTES_MAX), dict[str, int]()
 
     async def load(name: str, size: int) -> None:
-        await memory.begin(size)
-        begun.append(name)
+        loads[name] = await memory.begin(size)
 
     await load("larger than all", 2 * BYTES_MAX)
     async with trio.open_nursery() as nursery:
         for name, size in (("a", HALF - 1), ("b", HALF), ("c", 1)):
             nursery.start_soon(load, name, size)
             await trio.testing.wait_all_tasks_blocked()
-        assert begun == ["larger than all"]
-        memory.end(2 * BYTES_MAX)
+        assert list(loads) == ["larger than all"]
+        memory.end(loads["larger than all"])
         await trio.testing.wait_all_tasks_blocked()
-        assert begun == ["larger than all", "a"], "nobody passes those who wait"
-        memory.end(HALF - 1)
+        assert list(loads)[1:] == ["a"], "nobody passes those who wait"
+        memory.end(loads["a"])
         await trio.testing.wait_all_tasks_blocked()
-        assert begun == ["larger than all", "a", "b"]
-        memory.end(HALF)
-    assert begun[3:] == ["c"]
-    memory.end(1)
+        assert list(loads)[2:] == ["b"]
+        memory.end(loads["b"])
+    memory.end(loads["c"])
+    assert memory.expected_bytes == 0
+
+
+async def test_one_that_takes_long_holds_up_nobody(autojump_clock: trio.testing.MockClock) -> None:
+    memory = LoadedEntries(BYTES_MAX)
+    hangs = await memory.begin(HALF)
+    autojump_clock.jump(LATE_SECONDS / 2)
+    other = await memory.begin(HALF)
+    assert trio.current_time() < 2 * LATE_SECONDS
+    assert memory.expected_bytes == HALF, "it counts no more"
+    memory.end(hangs)
+    assert memory.expected_bytes == HALF
+    memory.end(other)
     assert memory.expected_bytes == 0
 
 
 async def test_who_is_cancelled_while_it_waits_holds_up_nobody() -> None:
     memory = LoadedEntries(BYTES_MAX)
-    await memory.begin(HALF)
+    first = await memory.begin(HALF)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(memory.begin, HALF)
         await trio.testing.wait_all_tasks_blocked()
         nursery.cancel_scope.cancel()
-    memory.end(HALF)
+    memory.end(first)
     with trio.fail_after(1):
         await memory.begin(HALF)
