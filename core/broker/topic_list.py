@@ -23,6 +23,26 @@ PARTITIONS_PER_REST: Final = 2_000
 
 async def topics_of(broker: Broker, namespace: NamespaceName, *, system: bool = False) -> list[str]:
     """Full names of all topics and partitions; those of the system only if they are asked for."""
+    partitioned = await broker.catalog.partitioned_of(namespace)
+    return await _topics_of(broker, namespace, partitioned, system=system)
+
+
+async def persistent_topics_of(broker: Broker, namespace: NamespaceName) -> set[TopicName]:
+    """All persistent topics but the system's, partitioned ones without their partitions. One that
+    is only called like a partition is a topic of its own.
+    """
+    partitioned = await broker.catalog.partitioned_of(namespace)
+    names = map(TopicName.parse, await _topics_of(broker, namespace, partitioned, system=False))
+    return {
+        name.base if 0 <= name.partition_index < partitioned.get(name.base, 0) else name
+        for name in names
+        if name.persistent
+    }
+
+
+async def _topics_of(
+    broker: Broker, namespace: NamespaceName, partitioned: Mapping[TopicName, int], *, system: bool
+) -> list[str]:
     path = _stored_below(namespace)
     names: dict[str, None] = {}  # nearly sorted from the start, so that sorting is no pause
     for count, encoded in enumerate(await broker.metadata.children(path)):
@@ -31,7 +51,7 @@ async def topics_of(broker: Broker, namespace: NamespaceName, *, system: bool = 
         name = TopicName.of_managed_ledger(f"{namespace}/persistent/{encoded}")
         if system or not name.system:
             names[name.full] = None
-    for base, partitions in (await broker.catalog.partitioned_of(namespace)).items():
+    for base, partitions in partitioned.items():
         await trio.lowlevel.checkpoint()
         if system or not base.system:
             names |= dict.fromkeys(partition_name(base.full, index) for index in range(partitions))

@@ -184,6 +184,9 @@ def test_a_topic_that_is_called_like_a_partition(server, client, device, topic) 
     consumer = Consumer({"bootstrap.servers": server.bootstrap_servers, "group.id": "none"})
     consumer.assign([TopicPartition(name, 0, 0)])
     assert [one.value() for one in consumer.consume(2, SECONDS)] == [b"1", b"2"]
+    listed = consumer.list_topics(timeout=SECONDS).topics
+    assert topic not in listed
+    assert [(one.error, list(one.partitions)) for one in [listed[name]]] == [(None, [0])]
     consumer.close()
     assert [one.payload for one in device.take(1)] == [b"1"]
     assert httpx.delete(rules).status_code == 204

@@ -1,6 +1,10 @@
 """Which topics there are, however they came to be."""
 
-from magnetar.core.broker.topic_list import partitions_by_topic, topics_of
+from magnetar.core.broker.topic_list import (
+    partitions_by_topic,
+    persistent_topics_of,
+    topics_of,
+)
 from magnetar.core.kernel.names import NamespaceName, TopicName
 from magnetar.core.testing.broker import Stores, running
 
@@ -44,4 +48,6 @@ async def test_partitions_are_counted_and_what_only_looks_so_is_a_topic() -> Non
         expected["persistent://public/default/p"] = 2
         assert await partitions_by_topic(broker, DEFAULT) == expected
         assert await partitions_by_topic(broker, NamespaceName("public", "other")) == {}
+        once = await persistent_topics_of(broker, DEFAULT)
+        assert sorted(name.full for name in once) == sorted(expected)
         await broker.stop()

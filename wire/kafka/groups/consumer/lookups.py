@@ -15,7 +15,7 @@ from magnetar.core.broker import topic_list
 from magnetar.core.broker.broker import Broker
 from magnetar.core.kernel.cooperation import Cooperative
 from magnetar.core.kernel.errors import InvalidName
-from magnetar.core.kernel.names import DEFAULT_NAMESPACE, NamespaceName, TopicName
+from magnetar.core.kernel.names import DEFAULT_NAMESPACE, NamespaceName
 from magnetar.core.patterns.patterns import compiled
 from magnetar.wire.kafka.groups.consumer.heartbeat import Topics
 from magnetar.wire.kafka.names import called, topic_of
@@ -68,8 +68,8 @@ class Lookups:
         now = self._broker.clock.monotonic()
         if now >= self._listed_until:
             namespace = NamespaceName.parse(DEFAULT_NAMESPACE)
-            parsed = map(TopicName.parse, await topic_list.topics_of(self._broker, namespace))
-            listed = sorted({called(name.base) for name in parsed if name.persistent})
+            found = await topic_list.persistent_topics_of(self._broker, namespace)
+            listed = sorted(map(called, found))
             if listed != self._listed:
                 self._listed = listed
                 self._matches.clear()

@@ -305,7 +305,6 @@ def _refused_ids(request: MetadataRequest) -> MetadataResponse:
 
 async def all_names(broker: Broker, records: GroupRecords) -> list[str]:
     """The topics of the default namespace, whose names need no prefix."""
-    names = await topic_list.topics_of(broker, NamespaceName.parse(DEFAULT_NAMESPACE))
-    parsed = (TopicName.parse(name) for name in names)
-    found = {called(name.base) for name in parsed if name.persistent}
+    namespace = NamespaceName.parse(DEFAULT_NAMESPACE)
+    found = map(called, await topic_list.persistent_topics_of(broker, namespace))
     return sorted({*found, *await internal.names(records)})
