@@ -22,7 +22,15 @@ NUMBERS = itertools.count()
 HERE = Path(__file__).parent
 ALONE = tuple(
     f"hostile/test_{what}.py"
-    for what in ("memory", "produces", "requests", "long_requests", "mqtt_memory", "mqtt_websocket")
+    for what in (
+        "bookie",
+        "long_requests",
+        "memory",
+        "mqtt_memory",
+        "mqtt_websocket",
+        "produces",
+        "requests",
+    )
 )
 """Tests that measure how the whole machine does."""
 ROUGH = (
