@@ -65,8 +65,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _fresh(request: pytest.FixtureRequest) -> str:
-    # with a letter: `test_one_partition` would be the name of a partition of something else
-    return re.sub(r"[^A-Za-z0-9]+", "-", request.node.name).strip("-") + f"-t{next(NUMBERS)}"
+    # with a letter: `test_one_partition` would be the name of a partition of something else; and
+    # a partitioned topic may not have `-partition-` in its name
+    name = re.sub(r"[^A-Za-z0-9]+", "-", request.node.name).strip("-")
+    return name.replace("-partition-", "-partition") + f"-t{next(NUMBERS)}"
 
 
 @pytest.fixture
