@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
 import trio
 import trio.testing
 
@@ -30,12 +33,20 @@ def test_without_a_loop_nothing_is_scheduled() -> None:
     assert not settling.settler.is_scheduled
 
 
-async def test_by_the_task_that_waits() -> None:
+@asynccontextmanager
+async def waiting() -> AsyncIterator[Settling]:
+    """With the task, which waits."""
     settling = Settling()
     settling.settler.begin()
     async with trio.open_nursery() as nursery:
         nursery.start_soon(settling.settler.run)
         await trio.testing.wait_all_tasks_blocked()
+        yield settling
+        nursery.cancel_scope.cancel()
+
+
+async def test_by_the_task_that_waits() -> None:
+    async with waiting() as settling:
         settling.settler.schedule()
         assert settling.settler.is_scheduled
         assert settling.times == 0
@@ -45,20 +56,14 @@ async def test_by_the_task_that_waits() -> None:
         settling.settler.schedule()
         await trio.testing.wait_all_tasks_blocked()
         assert settling.times == 4
-        nursery.cancel_scope.cancel()
 
 
 async def test_what_was_settled_meanwhile_is_not_settled_again() -> None:
-    settling = Settling()
-    settling.settler.begin()
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(settling.settler.run)
-        await trio.testing.wait_all_tasks_blocked()
+    async with waiting() as settling:
         settling.settler.schedule()
         settling.settle()
         await trio.testing.wait_all_tasks_blocked()
         assert settling.times == 1
-        nursery.cancel_scope.cancel()
 
 
 async def test_before_the_task_runs_and_after_it_has_ended() -> None:
