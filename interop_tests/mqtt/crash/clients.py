@@ -12,6 +12,7 @@ from contextlib import suppress
 from typing import Any, NamedTuple, Protocol
 
 import gmqtt
+import paho.mqtt.client as paho
 from amqtt.client import MQTTClient
 from amqtt.errors import AMQTTError
 from paho.mqtt.enums import MQTTErrorCode
@@ -69,6 +70,15 @@ class Kind(NamedTuple):
     """Whether the application gets a message of QoS 2 once, although it comes again with DUP."""
 
 
+def keep_pubrels(client: paho.Client, _: object) -> None:
+    """Have PUBRELs still sent after an attempt to connect that failed. Of a second attempt paho 2.2
+    makes a new message instead (`_messages_reconnect_reset_out`), which the server cannot know.
+    """
+    for message in client._out_messages.values():
+        if message.state == paho.mqtt_ms_resend_pubrel:
+            message.state = paho.mqtt_ms_wait_for_pubcomp
+
+
 class PahoClient:
     """Eclipse's, with a thread of its own."""
 
@@ -85,6 +95,7 @@ class PahoClient:
             options["clean_session"] = False
         self._paho = Paho(address, name, version, **options)
         self._paho.client.reconnect_delay_set(RETRY_SECONDS, RETRY_SECONDS)
+        self._paho.client.on_connect_fail = keep_pubrels
         if will is not None:
             self._paho.client.will_set(*will)
         self._paho.connect(**connecting)
