@@ -29,6 +29,7 @@ from magnetar.core.broker.housekeeping import Housekeeping
 from magnetar.core.broker.kept_rows import KeptRows
 from magnetar.core.broker.rules import SecurityRules
 from magnetar.core.broker.sweep_work import SweepWork
+from magnetar.core.broker.topic_counts import TopicCounts
 from magnetar.core.broker.topic_ids import TopicIds
 from magnetar.core.broker.topic_list import topics_of
 from magnetar.core.broker.topic_watches import TopicWatches
@@ -117,6 +118,7 @@ class Broker:
         self.catalog = Catalog(metadata, settings.defaults, settings.cluster)
         self.rules = SecurityRules(self.access, self.catalog, metadata)
         self.topic_ids = TopicIds(metadata)
+        self.topic_counts = TopicCounts(self.catalog, metadata)
         self.topic_watches = TopicWatches(self)
         self.schemas = SchemaRegistry(metadata, clock, settings.schema_bytes_max)
         self.tail_cache = TailCache(settings.tail_cache_bytes_max)

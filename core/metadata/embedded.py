@@ -155,15 +155,21 @@ class EmbeddedMetadata:
     # -- writing ------------------------------------------------------------------------------
 
     async def put(self, path: str, value: bytes, expected: int) -> int:
-        return await self._write(path, partial(_put, path, value, expected, False))
+        work = partial(_put, path, value, expected, False)
+        if expected != ABSENT:
+            return await self._write(path, work)
+        with self._listings.moving(path):
+            return await self._write(path, work)
 
     async def delete(self, path: str, expected: int) -> None:
-        await self._write(path, partial(_delete, path, expected))
+        with self._listings.moving(path):
+            await self._write(path, partial(_delete, path, expected))
 
     async def lease(self, path: str, value: bytes, lost: Callable[[], None]) -> None:
         """`lost` is never called: the session is this process, which holds the store's lock."""
         del lost
-        await self._write(path, partial(_put, path, value, ABSENT, True))
+        with self._listings.moving(path):
+            await self._write(path, partial(_put, path, value, ABSENT, True))
 
     async def next(self, path: str) -> int:
         counter = self._counters.setdefault(path, _Counter())

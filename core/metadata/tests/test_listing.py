@@ -11,7 +11,7 @@ import trio
 
 from magnetar.core.metadata import schema
 from magnetar.core.metadata.embedded import EmbeddedMetadata, open_embedded
-from magnetar.core.metadata.listing import ROWS_PER_REST, Listings
+from magnetar.core.metadata.listing import KEPT_NAMES_MAX, ROWS_PER_REST, Listings
 from magnetar.core.ports.metadata_store import ABSENT
 from magnetar.core.testing.turns import counted_turns
 
@@ -67,7 +67,8 @@ async def test_what_is_written_during_a_list_is_read_at_once_and_not_listed(
         for _ in range(2):  # after these it has begun, and is not done
             await trio.lowlevel.checkpoint()
         assert not found
-        writer.execute(schema.PUT, ("/n/z", b"late", 1, 0))
+        with listings.moving("/n/z"):
+            writer.execute(schema.PUT, ("/n/z", b"late", 1, 0))
         assert reader.execute(schema.GET, ("/n/z",)).fetchall() == [(b"late", 1)]
         assert await listings.children("/n") == [*names, "z"]
     assert found == [names]
@@ -89,3 +90,52 @@ async def test_a_list_that_is_given_up_holds_nothing(tmp_path: Path) -> None:
     assert len(await listings.children("/n")) == NUMBER + 1
     listings.close()
     writer.close()
+
+
+async def test_a_long_list_is_kept_until_a_path_is_made_or_deleted(tmp_path: Path) -> None:
+    names = [f"{number:05}" for number in range(NUMBER)]
+    async with open_embedded(tmp_path / "metadata", sync=False) as store:
+        await put_all(store, [f"/n/{name}" for name in names])
+        assert await store.children("/n") == names
+        await store.put("/n/00000", b"new", 0)
+        await store.put("/other", b"", ABSENT)
+        async with counted_turns() as turns:
+            (await store.children("/n")).clear()
+            assert await store.children("/n") == names, "what was given is the caller's"
+            assert turns.count == 0, "nothing was read"
+        await store.put("/n/a/below", b"", ABSENT)
+        assert await store.children("/n") == [*names, "a"]
+        await store.lease("/n/b", b"", lambda: None)
+        assert await store.children("/n") == [*names, "a", "b"]
+        await store.delete("/n/a/below", 0)
+        assert await store.children("/n") == [*names, "b"]
+
+
+async def test_a_list_is_not_kept_that_was_read_while_a_path_was_made(tmp_path: Path) -> None:
+    path = tmp_path / "metadata"
+    writer = schema.connect(path)
+    names = [f"{number:05}" for number in range(NUMBER)]
+    writer.executemany(schema.PUT, [(f"/n/{name}", b"", 0, 0) for name in names])
+    listings = Listings(partial(schema.connect_reader, path))
+    with listings.moving("/n/z"):
+        assert await listings.children("/n") == names
+        writer.execute(schema.PUT, ("/n/z", b"late", 1, 0))
+    assert await listings.children("/n") == [*names, "z"]
+    listings.close()
+    writer.close()
+
+
+async def test_kept_lists_are_bounded(tmp_path: Path) -> None:
+    """The list that was asked for longest ago is read again."""
+    async with open_embedded(tmp_path / "metadata", sync=False) as store:
+        places = range(KEPT_NAMES_MAX // NUMBER + 1)
+        names = [f"{number:05}" for number in range(NUMBER)]
+        for place in places:
+            await put_all(store, [f"/{place}/{name}" for name in names])
+        turns_of = []
+        for place in (*places, *reversed(places)):
+            async with counted_turns() as turns:
+                assert await store.children(f"/{place}") == names
+                turns_of.append(turns.count)
+        assert [place for place in places if not turns_of[-1 - place]] == list(places)[1:]
+        assert turns_of[-1]

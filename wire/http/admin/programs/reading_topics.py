@@ -26,7 +26,6 @@ from msgspec import Raw, Struct
 from magnetar.core.broker.broker import Broker
 from magnetar.core.broker.kept_rows import PAGE_ROWS
 from magnetar.core.broker.row_making import NO_LOG
-from magnetar.core.broker.topic_list import partitions_by_topic
 from magnetar.core.kernel.cooperation import Cooperative
 from magnetar.core.kernel.names import TopicName, partition_name
 from magnetar.core.ledger.log.planning import encoded_row, plan_of
@@ -84,10 +83,10 @@ async def topics(request: AdminRequest) -> Json:
     return answer | {"topics": await _plans(broker, logs, missing)}
 
 
-async def names(request: AdminRequest) -> dict[str, int]:
+async def names(request: AdminRequest) -> Mapping[str, int]:
     """The partitions of each topic of a namespace that stores its messages, 0 for one without."""
     await request.broker.catalog.policies(request.namespace)
-    return await partitions_by_topic(request.broker, request.namespace)
+    return await request.broker.topic_counts.of(request.namespace)
 
 
 async def _rows(broker: Broker, logs: Mapping[str, int], missing: list[str]) -> dict[str, Raw]:
