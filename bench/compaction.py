@@ -13,11 +13,15 @@ from __future__ import annotations
 
 import argparse
 import json
+import queue
+import subprocess
+import sys
 import tempfile
 import threading
 import time
 import urllib.request
 from pathlib import Path
+from typing import Any
 
 import pulsar
 
@@ -26,9 +30,12 @@ from bench.drive.cases import Protocol
 from bench.drive.server import Magnetar, Server
 from bench.peers.pulsar import Pulsar
 
+ROOT = Path(__file__).resolve().parents[1]
 TOPIC, OTHER = "compacted", "other"
 VALUE = b"v" * 50
-POLL_SECONDS = 0.05
+POLL_SECONDS = 0.5
+"""Seldom, since those who ask take the cores, too."""
+WAIT_SECONDS = 60.0
 QUIET_SECONDS = 5.0
 STEP = 7_368_787
 """A prime: keys come in an order that looks like chance."""
@@ -42,29 +49,61 @@ def memory_bytes(pid: int, field: str) -> int:
 
 
 class OtherTopic:
-    """Publishes to another topic, one message after the other, until it is stopped."""
+    """Publishes to another topic, one message after the other, until it is stopped: in a process of
+    its own, since a thread would wait for those that fill, ask and read here.
+    """
 
-    def __init__(self, client: pulsar.Client) -> None:
-        self._producer = client.create_producer(OTHER, batching_enabled=False)
-        self._over = threading.Event()
-        self._seconds: list[float] = []
-        self._thread = threading.Thread(target=self._run)
-        self._thread.start()
-
-    def _run(self) -> None:
-        while not self._over.is_set():
-            begun = time.perf_counter()
-            self._producer.send(VALUE)
-            self._seconds.append(time.perf_counter() - begun)
+    def __init__(self, url: str) -> None:
+        words = [sys.executable, "-m", "bench.compaction", "--publish-to", url]
+        self._child = subprocess.Popen(
+            words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT
+        )
+        self.p99_ms()  # it has begun
 
     def p99_ms(self) -> float:
         """Of the messages since the last call."""
-        seconds, self._seconds = sorted(self._seconds), []
-        return seconds[int(len(seconds) * 0.99)] * 1000 if seconds else 0.0
+        assert self._child.stdin is not None
+        assert self._child.stdout is not None
+        self._child.stdin.write("p99\n")
+        self._child.stdin.flush()
+        return float(self._child.stdout.readline())
 
     def stop(self) -> None:
-        self._over.set()
-        self._thread.join()
+        assert self._child.stdin is not None
+        self._child.stdin.close()
+        self._child.wait(WAIT_SECONDS)
+
+
+def publish_to(url: str) -> None:
+    """What that process does: publish, and say the p99 for each line that it is given."""
+    client = connect(url)
+    producer = client.create_producer(OTHER, batching_enabled=False)
+    lines: queue.SimpleQueue[str] = queue.SimpleQueue()
+    threading.Thread(target=take_lines, args=[lines]).start()
+    seconds: list[float] = []
+    while True:
+        begun = time.perf_counter()
+        producer.send(VALUE)
+        seconds.append(time.perf_counter() - begun)
+        if lines.empty():
+            continue
+        if not lines.get():
+            break
+        seconds.sort()
+        print(seconds[int(len(seconds) * 0.99)] * 1000, flush=True)
+        seconds.clear()
+    client.close()
+
+
+def take_lines(lines: queue.SimpleQueue[str]) -> None:
+    for line in sys.stdin:
+        lines.put(line)
+    lines.put("")
+
+
+def connect(url: str) -> pulsar.Client:
+    logger = pulsar.ConsoleLogger(pulsar.LoggerLevel.Error)
+    return pulsar.Client(url, logger=logger, operation_timeout_seconds=60)
 
 
 def fill(client: pulsar.Client, arguments: argparse.Namespace) -> None:
@@ -82,7 +121,7 @@ def fill(client: pulsar.Client, arguments: argparse.Namespace) -> None:
     producer.flush()
 
 
-def ask(http_port: int, method: str, path: str) -> dict[str, str]:
+def ask(http_port: int, method: str, path: str) -> dict[str, Any]:
     url = f"http://127.0.0.1:{http_port}/admin/v2/persistent/public/default/{TOPIC}/{path}"
     with urllib.request.urlopen(urllib.request.Request(url, method=method)) as answer:
         text = answer.read()
@@ -90,12 +129,12 @@ def ask(http_port: int, method: str, path: str) -> dict[str, str]:
 
 
 def compact(http_port: int) -> float:
-    begun = time.perf_counter()
+    """Compact; returns the seconds that the server says it took."""
     ask(http_port, "PUT", "compaction")
     while (last := ask(http_port, "GET", "compaction"))["status"] == "RUNNING":
         process.pause(POLL_SECONDS)
     assert last["status"] == "SUCCESS", last
-    return time.perf_counter() - begun
+    return ask(http_port, "GET", "stats")["compaction"]["lastCompactionDurationTimeInMills"] / 1000
 
 
 def left(client: pulsar.Client) -> int:
@@ -108,12 +147,12 @@ def left(client: pulsar.Client) -> int:
 
 
 def measure(server: Server, http_port: int, arguments: argparse.Namespace) -> None:
-    logger = pulsar.ConsoleLogger(pulsar.LoggerLevel.Error)
     url = f"pulsar://127.0.0.1:{server.port(Protocol.PULSAR)}"
-    client = pulsar.Client(url, logger=logger, operation_timeout_seconds=60)
+    client = connect(url)
     client.subscribe(TOPIC, "keeper").close()
     fill(client, arguments)
-    other = OtherTopic(client)
+    ask(http_port, "GET", "compaction")  # a server may load what answers, once
+    other = OtherTopic(url)
     process.pause(QUIET_SECONDS)
     quiet_ms, before = other.p99_ms(), memory_bytes(server.pid, "VmRSS")
     Path(f"/proc/{server.pid}/clear_refs").write_text("5")  # the peak begins anew
@@ -136,7 +175,11 @@ def main() -> None:
     parser.add_argument("--keys", type=int, default=1_000_000)
     parser.add_argument("--batch", type=int, default=1000)
     parser.add_argument("--server", choices=["magnetar", "pulsar", "both"], default="magnetar")
+    parser.add_argument("--publish-to", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
+    if arguments.publish_to:
+        publish_to(arguments.publish_to)
+        return
     with tempfile.TemporaryDirectory() as folder:
         made: list[Server] = []
         if arguments.server != "pulsar":
