@@ -1,7 +1,7 @@
 """Files of this system, behind the ports `ReadFile` and `WriteFile`.
 
-Frequent calls are not wrapped: `pread`, `pwrite` and their vectored forms are functions of `os`
-with the descriptor bound, so that the port costs no extra call.
+Frequent calls are not wrapped: `pwrite` and the vectored forms are functions of `os` with the
+descriptor bound, so that the port costs no extra call.
 
 Invariant: after `sync` returns, all bytes written before are on the disk.
 """
@@ -11,6 +11,7 @@ from __future__ import annotations
 import fcntl
 import os
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Final
 
@@ -19,6 +20,10 @@ from magnetar.core.ports.disk import Creation, WriteMode
 
 DIRECT: Final[int] = getattr(os, "O_DIRECT", 0)
 DSYNC: Final[int] = getattr(os, "O_DSYNC", 0)
+RANDOM: Final[int] = getattr(os, "POSIX_FADV_RANDOM", 0)
+WILL_NEED: Final[int] = getattr(os, "POSIX_FADV_WILLNEED", 0)
+AHEAD_BYTES: Final = 512 * 1024
+"""Read ahead at a time; others may wait for it, half a millisecond of a disk with 1 GB/s."""
 
 _CREATION: Final = {
     Creation.NEW: os.O_CREAT | os.O_EXCL,
@@ -43,20 +48,48 @@ def sync_descriptor(fd: int) -> None:
 
 
 class SystemReadFile:
-    """A `ReadFile`."""
+    """A `ReadFile`. Where reads follow one another, what comes next is read ahead.
 
-    __slots__ = ("_fd", "pread", "preadv")
+    The system would do that, too, and as far as the disk is set to: with 8 MB, which some machines
+    have, a sync of the journal waits for 7 ms behind one reading ahead.
+    """
+
+    __slots__ = ("_ahead", "_fd", "_next", "preadv")
 
     def __init__(self, path: str, *, direct: bool) -> None:
         self._fd = fd = _open_to_read(path, DIRECT if direct else 0)
-        self.pread: Callable[[int, int], bytes] = partial(os.pread, fd)
         self.preadv: Callable[[Sequence[memoryview], int], int] = partial(os.preadv, fd)
+        self._next = -1
+        """Where the last read ended; several threads may make that a guess."""
+        self._ahead = 0
+        """Where reading ahead ends."""
+        if not direct:
+            _advise(fd, 0, 0, RANDOM)  # to read what is asked for, and no more
+
+    def pread(self, size: int, offset: int, /) -> bytes:
+        data = os.pread(self._fd, size, offset)
+        end = offset + len(data)
+        if offset != self._next:
+            self._ahead = end
+        elif self._ahead - end < AHEAD_BYTES // 2 and data:
+            begin = max(self._ahead, end)
+            _advise(self._fd, begin, AHEAD_BYTES, WILL_NEED)
+            self._ahead = begin + AHEAD_BYTES
+        self._next = end
+        return data
 
     def size(self) -> int:
         return os.fstat(self._fd).st_size
 
     def close(self) -> None:
         os.close(self._fd)
+
+
+def _advise(fd: int, offset: int, size: int, advice: int) -> None:
+    """A hint, which not every file system takes; macOS has none."""
+    if hasattr(os, "posix_fadvise"):
+        with suppress(OSError):
+            os.posix_fadvise(fd, offset, size, advice)
 
 
 def _open_to_read(path: str, direct: int) -> int:

@@ -5,7 +5,12 @@ import os
 import pytest
 
 from magnetar.bookie.machine import files
-from magnetar.bookie.machine.files import SystemReadFile, SystemWriteFile, sync_descriptor
+from magnetar.bookie.machine.files import (
+    AHEAD_BYTES,
+    SystemReadFile,
+    SystemWriteFile,
+    sync_descriptor,
+)
 from magnetar.core.ports.disk import Creation, WriteMode
 
 
@@ -45,3 +50,45 @@ def test_where_direct_reads_do_not_work_the_page_cache_is_read(tmp_path, monkeyp
     file.close()
     with pytest.raises(FileNotFoundError):
         SystemReadFile(str(tmp_path / "nothing"), direct=True)
+
+
+@pytest.fixture
+def advice(monkeypatch):
+    """What the system is told: (offset, bytes, advice)."""
+    given = []
+    monkeypatch.setattr(os, "posix_fadvise", lambda _, *hint: given.append(hint), raising=False)
+    return given
+
+
+@pytest.fixture
+def large(tmp_path):
+    (tmp_path / "file").write_bytes(bytes(4 * AHEAD_BYTES))
+    return str(tmp_path / "file")
+
+
+def test_reads_in_a_row_are_read_ahead_and_a_bounded_part_at_a_time(large, advice):
+    file = SystemReadFile(large, direct=False)
+    for place in range(5):
+        assert len(file.pread(AHEAD_BYTES // 4, place * AHEAD_BYTES // 4)) == AHEAD_BYTES // 4
+    second = AHEAD_BYTES // 2
+    ahead = [(second, files.WILL_NEED), (second + AHEAD_BYTES, files.WILL_NEED)]
+    assert advice == [(0, 0, files.RANDOM), *((at, AHEAD_BYTES, what) for at, what in ahead)]
+    file.close()
+
+
+def test_reads_here_and_there_are_not_read_ahead(large, advice):
+    file = SystemReadFile(large, direct=False)
+    for offset in (0, 2 * AHEAD_BYTES, 100, 4 * AHEAD_BYTES, 4 * AHEAD_BYTES):
+        file.pread(100, offset)
+    assert advice == [(0, 0, files.RANDOM)]
+    file.close()
+
+
+def test_a_file_system_that_takes_no_hint_is_read_all_the_same(large, monkeypatch):
+    def refuse(*_):
+        raise OSError(22, "Invalid argument")
+
+    monkeypatch.setattr(os, "posix_fadvise", refuse, raising=False)
+    file = SystemReadFile(large, direct=False)
+    assert file.pread(3, 0) + file.pread(3, 3) == bytes(6)
+    file.close()
