@@ -44,7 +44,13 @@ from magnetar.core.kernel.errors import (
     NotReady,
     TopicNotFound,
 )
-from magnetar.core.kernel.names import NON_PERSISTENT, PERSISTENT, NamespaceName, TopicName
+from magnetar.core.kernel.names import (
+    MANAGED_LEDGERS,
+    NON_PERSISTENT,
+    PERSISTENT,
+    NamespaceName,
+    TopicName,
+)
 from magnetar.core.kernel.throttle import UNLIMITED, RateLimit, throttle_for
 from magnetar.core.ledger.log.trim import RollLimits
 from magnetar.core.ledger.read.loaded_entries import BYTES_MAX, LoadedEntries
@@ -335,7 +341,7 @@ class Broker:
             return True
         if not name.persistent:
             return False
-        return await self.metadata.get(f"/managed-ledgers/{name.managed_ledger}") is not None
+        return await self.metadata.get(f"{MANAGED_LEDGERS}/{name.managed_ledger}") is not None
 
     async def partitions_or_create(self, name: TopicName, *, create: bool) -> int:
         """How many partitions a client should attach to; 0 for a topic without.

@@ -55,7 +55,7 @@ class TopicCounts:
             if base.persistent and not base.system:
                 found[base.full] = partitions
                 known[base.managed_ledger.rpartition("/")[2]] = partitions
-        stored = await self._metadata.children(stored_below(namespace))
+        stored = await self._metadata.children(namespace.managed_ledgers)
         before = self._kept.pop(namespace, None)
         if before is None or before.stored != stored or before.known != known:
             before = _Counted(stored, known, await _with_others(namespace, stored, known, found))
@@ -67,11 +67,6 @@ class TopicCounts:
         self._kept[namespace] = counted
         while sum(len(each.stored) for each in self._kept.values()) > KEPT_NAMES_MAX:
             del self._kept[next(iter(self._kept))]
-
-
-def stored_below(namespace: NamespaceName) -> str:
-    """Where the metadata store has the topics of a namespace."""
-    return f"/managed-ledgers/{namespace}/{PERSISTENT}"
 
 
 async def _with_others(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from magnetar.core.broker.topic_counts import TOPICS_PER_REST, stored_below
+from magnetar.core.broker.topic_counts import TOPICS_PER_REST
 from magnetar.core.kernel.names import PERSISTENT, NamespaceName, TopicName, partition_name
 
 if TYPE_CHECKING:
@@ -39,9 +39,8 @@ async def persistent_topics_of(broker: Broker, namespace: NamespaceName) -> set[
 async def _topics_of(
     broker: Broker, namespace: NamespaceName, partitioned: Mapping[TopicName, int], *, system: bool
 ) -> list[str]:
-    path = stored_below(namespace)
     names: dict[str, None] = {}  # nearly sorted from the start, so that sorting is no pause
-    for count, encoded in enumerate(await broker.metadata.children(path)):
+    for count, encoded in enumerate(await broker.metadata.children(namespace.managed_ledgers)):
         if count % TOPICS_PER_REST == 0:
             await trio.lowlevel.checkpoint()
         name = TopicName.of_managed_ledger(f"{namespace}/{PERSISTENT}/{encoded}")

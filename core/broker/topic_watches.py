@@ -32,7 +32,7 @@ from magnetar.core.broker.catalog import PARTITIONED
 from magnetar.core.kernel.checksum import crc32c
 from magnetar.core.kernel.cooperation import Cooperative
 from magnetar.core.kernel.errors import BrokerError, Invalid, InvalidName, NotAllowed
-from magnetar.core.kernel.names import NamespaceName, TopicName, partition_name
+from magnetar.core.kernel.names import MANAGED_LEDGERS, NamespaceName, TopicName, partition_name
 from magnetar.core.patterns.automaton import Automaton
 from magnetar.core.patterns.patterns import BadPattern, compiled
 
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-LEDGERS: Final = "/managed-ledgers"
 WATCHERS_MAX: Final = 10_000
 PATTERNS_MAX: Final = 256
 """Watched patterns of all namespaces; each takes up to a megabyte."""
@@ -348,7 +347,7 @@ class TopicWatches:
     def _follow(self) -> None:
         if not self._follows:
             self._follows = True
-            for root in (LEDGERS, PARTITIONED):
+            for root in (MANAGED_LEDGERS, PARTITIONED):
                 self._broker.metadata.watch(root, self._note)
             self._broker.spawn(self._run)
 
@@ -356,7 +355,7 @@ class TopicWatches:
         """A path has changed. Plain call for each change of a topic's record, or of its cursors."""
         if not self._namespaces:
             return
-        root = LEDGERS if path.startswith(LEDGERS) else PARTITIONED
+        root = MANAGED_LEDGERS if path.startswith(MANAGED_LEDGERS) else PARTITIONED
         steps = path[len(root) :].split("/")[1:]
         if len(steps) > 4:
             return  # a cursor
@@ -423,15 +422,15 @@ class TopicWatches:
         name = _listed(watched.name, encoded)
         if name is None:
             return
-        if root == LEDGERS:
-            found = await self._broker.metadata.get(f"{LEDGERS}/{name.managed_ledger}")
+        if root == MANAGED_LEDGERS:
+            found = await self._broker.metadata.get(f"{MANAGED_LEDGERS}/{name.managed_ledger}")
             await watched.note_log(name, found is not None)
         else:
             await watched.note_partitions(name, await self._broker.catalog.partitions(name))
 
     async def _read_all(self, watched: WatchedNamespace) -> None:
         """Compare with all records of the namespace."""
-        found = await self._broker.metadata.children(f"{LEDGERS}/{watched.name}/persistent")
+        found = await self._broker.metadata.children(watched.name.managed_ledgers)
         present: set[str] = set()
         async for encoded in Cooperative(found):
             name = _listed(watched.name, encoded)

@@ -25,6 +25,8 @@ DOMAINS: Final = (PERSISTENT, NON_PERSISTENT)
 DEFAULT_NAMESPACE: Final = "public/default"
 SYSTEM_NAMESPACE: Final = "pulsar/system"
 """The namespace of the server's own topics."""
+MANAGED_LEDGERS: Final = "/managed-ledgers"
+"""The path below which the metadata store has the logs of all topics, as Pulsar's has."""
 VIEWS: Final = frozenset({"__consumer_offsets"})
 """Names in the default namespace by which clients are shown something that is no topic. Kafka's may
 not write to it either (`Topic.INTERNAL_TOPICS` of 4.3).
@@ -57,6 +59,11 @@ class NamespaceName(Struct, frozen=True, cache_hash=True):
 
     def __str__(self) -> str:
         return f"{self.tenant}/{self.local}"
+
+    @property
+    def managed_ledgers(self) -> str:
+        """The path below which the metadata store has its persistent topics."""
+        return f"{MANAGED_LEDGERS}/{self}/{PERSISTENT}"
 
 
 def partition_name(topic: str, index: int) -> str:
@@ -161,7 +168,7 @@ class TopicName(Struct, frozen=True, cache_hash=True):
 
     @property
     def managed_ledger(self) -> str:
-        """The path of its managed ledger below `/managed-ledgers`."""
+        """The path of its managed ledger below `MANAGED_LEDGERS`."""
         return f"{self.namespace}/{self.domain}/{self.encoded_local}"
 
 

@@ -11,11 +11,10 @@ Invariant: a topic that is left out is loaded, or has nothing of a transaction.
 from __future__ import annotations
 
 import logging
-from typing import Final
 
 from magnetar.core.kernel.cooperation import Cooperative
 from magnetar.core.kernel.errors import Corrupted, InvalidName
-from magnetar.core.kernel.names import PERSISTENT, TopicName
+from magnetar.core.kernel.names import MANAGED_LEDGERS, PERSISTENT, TopicName
 from magnetar.core.ledger import formats
 from magnetar.core.ports.metadata_store import MetadataStore
 from magnetar.core.topic.transaction_buffer import TRANSACTIONAL
@@ -23,16 +22,15 @@ from magnetar.core.transactions.coordinator import TopicHost
 
 log = logging.getLogger(__name__)
 
-LOGS: Final = "/managed-ledgers"
-
 
 async def unloaded_topics(broker: TopicHost) -> list[TopicName]:
     """Their names, in order."""
     metadata, found = broker.metadata, list[TopicName]()
-    for tenant in await metadata.children(LOGS):
-        for namespace in await metadata.children(f"{LOGS}/{tenant}"):
+    for tenant in await metadata.children(MANAGED_LEDGERS):
+        for namespace in await metadata.children(f"{MANAGED_LEDGERS}/{tenant}"):
             folder = f"{tenant}/{namespace}/{PERSISTENT}"
-            async for encoded in Cooperative(await metadata.children(f"{LOGS}/{folder}")):
+            stored = await metadata.children(f"{MANAGED_LEDGERS}/{folder}")
+            async for encoded in Cooperative(stored):
                 try:
                     name = TopicName.of_managed_ledger(f"{folder}/{encoded}")
                 except InvalidName:
@@ -45,7 +43,7 @@ async def unloaded_topics(broker: TopicHost) -> list[TopicName]:
 
 
 async def _may_have_part(metadata: MetadataStore, name: TopicName) -> bool:
-    path = f"{LOGS}/{name.managed_ledger}"
+    path = f"{MANAGED_LEDGERS}/{name.managed_ledger}"
     stored = await metadata.get(path)
     if stored is None:
         return False

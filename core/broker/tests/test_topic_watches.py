@@ -12,7 +12,7 @@ from magnetar.core.broker import administration, topic_watches
 from magnetar.core.broker.broker import Broker
 from magnetar.core.broker.topic_watches import names_hash
 from magnetar.core.kernel.errors import Invalid, NotAllowed
-from magnetar.core.kernel.names import NamespaceName, TopicName
+from magnetar.core.kernel.names import MANAGED_LEDGERS, NamespaceName, TopicName
 from magnetar.core.testing.bench import settled
 from magnetar.core.testing.broker import Stores, running
 from magnetar.core.testing.turns import counted_turns
@@ -154,7 +154,7 @@ async def test_a_report_of_the_root_stands_for_everything(
         broker.metadata._watches.clear()  # type: ignore[attr-defined]  # nobody hears of these
         await broker.topic(topic("b"))
         await broker.delete(topic("a"), force=True)
-        broker.topic_watches._note(topic_watches.LEDGERS)
+        broker.topic_watches._note(MANAGED_LEDGERS)
         await trio.sleep(1)
         assert listener.names == full("b")
 
@@ -296,7 +296,7 @@ async def test_a_record_with_a_strange_name(autojump_clock: trio.testing.MockClo
         listener = Listener()
         await listener.watch(broker, ".*")
         assert listener.names == full("a")
-        broker.topic_watches._note(topic_watches.LEDGERS)
+        broker.topic_watches._note(MANAGED_LEDGERS)
         await trio.sleep(1)
         assert not broker.topic_watches._stale
 

@@ -29,6 +29,7 @@ from msgspec import structs
 
 from magnetar.core.cluster.owned_record import OwnedRecord
 from magnetar.core.kernel.errors import Conflict, Fenced, StorageFailed
+from magnetar.core.kernel.names import MANAGED_LEDGERS
 from magnetar.core.ledger.log import ledger_list_record, recovery
 from magnetar.core.ledger.log.chain import NOWHERE, Chain, Position, Segment
 from magnetar.core.ledger.log.change_notice import ChangeNotice
@@ -71,7 +72,7 @@ class LedgerList:
         next_index: Callable[[], int],
         lost: Callable[[Fenced], None],
     ) -> None:
-        self.path = f"/managed-ledgers/{name}"
+        self.path = f"{MANAGED_LEDGERS}/{name}"
         self.chain = Chain()
         self.notice = ChangeNotice()
         self.properties: Mapping[str, str] = {}

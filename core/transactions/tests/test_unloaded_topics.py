@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from magnetar.core.entry.pulsar import form
-from magnetar.core.kernel.names import TopicName
+from magnetar.core.kernel.names import MANAGED_LEDGERS, TopicName
 from magnetar.core.testing.broker import Stores, running
 from magnetar.core.testing.client import attached
 from magnetar.core.testing.metadata import overwrite
@@ -16,7 +16,7 @@ from magnetar.core.transactions.tests.test_topic_transactions import (
     topic_of,
 )
 from magnetar.core.transactions.topic_transactions import TopicTransactions
-from magnetar.core.transactions.unloaded_topics import LOGS, unloaded_topics
+from magnetar.core.transactions.unloaded_topics import unloaded_topics
 
 PLAIN = TopicName.parse("plain")
 
@@ -60,7 +60,7 @@ async def test_after_a_kill_also_those_whose_cursor_is_in_a_ledger() -> None:
 async def test_records_that_cannot_be_read_are_passed_over() -> None:
     stores = Stores()
     await used(stores, stops=True)
-    await overwrite(stores.metadata, f"{LOGS}/{SOURCE.managed_ledger}", b"\xff")
-    await overwrite(stores.metadata, f"{LOGS}/public/default/persistent/%20+a-partition-", b"")
+    await overwrite(stores.metadata, f"{MANAGED_LEDGERS}/{SOURCE.managed_ledger}", b"\xff")
+    await overwrite(stores.metadata, f"{SOURCE.namespace.managed_ledgers}/%20+a-partition-", b"")
     async with running(stores) as broker:
         assert await unloaded_topics(broker) == [TARGET]

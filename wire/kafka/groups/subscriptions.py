@@ -17,6 +17,7 @@ import trio
 from magnetar.core.broker.broker import Broker
 from magnetar.core.kernel.errors import BrokerError
 from magnetar.core.kernel.names import (
+    MANAGED_LEDGERS,
     RESERVED_SUBSCRIPTION_PREFIX,
     RESERVED_SUBSCRIPTIONS,
     TopicName,
@@ -24,7 +25,6 @@ from magnetar.core.kernel.names import (
 from magnetar.core.topic.subscription.consumer import Consumer
 from magnetar.wire.kafka.names import called
 
-LOGS: Final = "/managed-ledgers"
 DEPTH: Final = 4
 """Path elements of a log: tenant, namespace, domain, topic."""
 LOGS_PER_REST: Final = 50
@@ -83,7 +83,7 @@ class Subscriptions:
     async def _refresh(self) -> None:
         async with self._lock:
             if not self._watches:
-                self._broker.metadata.watch(LOGS, self._changed)
+                self._broker.metadata.watch(MANAGED_LEDGERS, self._changed)
                 self._watches = True
             if not self._is_listed:
                 self._stale.update(await self._all_logs())
@@ -95,7 +95,7 @@ class Subscriptions:
                     await trio.lowlevel.checkpoint()
                 log = self._stale.pop()
                 try:
-                    found = await self._broker.metadata.children(f"{LOGS}/{log}")
+                    found = await self._broker.metadata.children(f"{MANAGED_LEDGERS}/{log}")
                 except BrokerError:
                     self._stale.add(log)
                     raise
@@ -108,7 +108,7 @@ class Subscriptions:
             found = [
                 f"{path}/{step}"
                 for path in found
-                for step in await self._broker.metadata.children(f"{LOGS}{path}")
+                for step in await self._broker.metadata.children(f"{MANAGED_LEDGERS}{path}")
             ]
         return [path[1:] for path in found]
 
@@ -116,7 +116,7 @@ class Subscriptions:
         steps = path.split("/")[2:]
         if len(steps) > DEPTH:
             self._stale.add("/".join(steps[:DEPTH]))
-        elif path == LOGS:  # anything below may have changed: the port joins reports
+        elif path == MANAGED_LEDGERS:  # anything below may have changed: the port joins reports
             self._is_listed = False
             self._stale.update(self._of_log)
 

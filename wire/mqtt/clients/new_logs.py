@@ -94,7 +94,7 @@ class NewLogs:
         """Notice topics that clients of other protocols create, for subscriptions with wildcards.
         Plain call for every change of a topic's record.
         """
-        prefix = f"/managed-ledgers/{self._logs.rules.namespace}/persistent"
+        prefix = self._logs.rules.namespace.managed_ledgers
 
         def changed(path: str) -> None:
             if not self._logs.rules.has_each:

@@ -1,11 +1,11 @@
 """Subscriptions of all topics, loaded or not."""
 
-from magnetar.core.kernel.names import NamespaceName, TopicName
+from magnetar.core.kernel.names import MANAGED_LEDGERS, NamespaceName, TopicName
 from magnetar.core.policy.policies import NamespacePolicies
 from magnetar.core.testing.broker import Stores, running
 from magnetar.core.testing.metadata import overwrite
 from magnetar.core.topic.persistent_topic import PersistentTopic
-from magnetar.wire.kafka.groups.subscriptions import LOGS, Subscriptions
+from magnetar.wire.kafka.groups.subscriptions import Subscriptions
 
 
 async def test_they_come_and_go() -> None:
@@ -47,5 +47,5 @@ async def test_a_report_of_the_whole_tree_has_them_listed_again() -> None:
         await topic.subscription("s")
         broker.metadata._watches = watches
         assert await found.names() == [], "it has heard nothing"
-        await overwrite(broker.metadata, LOGS, b"")
+        await overwrite(broker.metadata, MANAGED_LEDGERS, b"")
         assert await found.names() == ["s"]

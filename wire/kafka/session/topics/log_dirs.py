@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from magnetar.core.kernel.cooperation import Cooperative
 from magnetar.core.kernel.errors import BrokerError, TopicNotFound
-from magnetar.core.kernel.names import TopicName
+from magnetar.core.kernel.names import MANAGED_LEDGERS, TopicName
 from magnetar.core.ledger.log import ledger_list_record
 from magnetar.wire.kafka.api_keys import ApiKey
 from magnetar.wire.kafka.errors import (
@@ -141,7 +141,7 @@ class LogDirHandlers:
         topic = self._broker.topics.get(name.full)
         if topic is not None:
             return topic.storage_size
-        stored = await self._broker.metadata.get(f"/managed-ledgers/{name.managed_ledger}")
+        stored = await self._broker.metadata.get(f"{MANAGED_LEDGERS}/{name.managed_ledger}")
         return ledger_list_record.size_of(stored.value) if stored is not None else 0
 
     async def on_list_reassignments(
