@@ -2,7 +2,8 @@
 names are stored.
 
 A stream that reads by a pattern asks for them before each of its batches. To tell ten thousand
-partitions from topics that are only called so takes 3 ms; to see that the list is as it was, 0.1.
+partitions from topics that are only called so takes a millisecond or two; to see that the list is
+as it was, 0.1.
 """
 
 from __future__ import annotations
@@ -14,13 +15,13 @@ import trio
 from msgspec import Struct
 
 from magnetar.core.broker.catalog import Catalog
-from magnetar.core.kernel.names import PERSISTENT, NamespaceName, TopicName
+from magnetar.core.kernel.names import PERSISTENT, NamespaceName, TopicName, partition_name
 from magnetar.core.ports.metadata_store import MetadataStore
 
 TOPICS_PER_REST: Final = 100
 """Topics listed before other tasks run."""
 PARTITIONS_PER_REST: Final = 2_000
-"""The same of names that are those of partitions, mostly."""
+"""The same of names that are known to be those of partitions."""
 KEPT_NAMES_MAX: Final = 50_000
 """Of all namespaces that are kept."""
 
@@ -73,26 +74,18 @@ async def _with_others(
     namespace: NamespaceName, stored: list[str], known: Mapping[str, int], found: dict[str, int]
 ) -> dict[str, int]:
     """What is found, with the topics that are not partitions of known ones."""
-    for begin in range(0, len(stored), PARTITIONS_PER_REST):
+    others = dict.fromkeys(stored)
+    for base, partitions in known.items():
         await trio.lowlevel.checkpoint()
-        some = stored[begin : begin + PARTITIONS_PER_REST]
-        others = [each for each in some if not _is_partition(each, known)]
-        for count, encoded in enumerate(others):
-            if count % TOPICS_PER_REST == 0:
+        for begin in range(0, partitions, PARTITIONS_PER_REST):
+            if begin:
                 await trio.lowlevel.checkpoint()
-            name = TopicName.of_managed_ledger(f"{namespace}/{PERSISTENT}/{encoded}")
-            if not name.system:
-                found.setdefault(name.full, 0)
+            for index in range(begin, min(begin + PARTITIONS_PER_REST, partitions)):
+                others.pop(partition_name(base, index), None)
+    for count, encoded in enumerate(others):
+        if count % TOPICS_PER_REST == 0:
+            await trio.lowlevel.checkpoint()
+        name = TopicName.of_managed_ledger(f"{namespace}/{PERSISTENT}/{encoded}")
+        if not name.system:
+            found.setdefault(name.full, 0)
     return found
-
-
-def _is_partition(encoded: str, known: Mapping[str, int]) -> bool:
-    """Whether a stored topic is a partition of a known one, and not one more than that has: as
-    `partition_of` would say, which takes 5 ms for ten thousand, and this 3.
-    """
-    base, _, number = encoded.rpartition("-partition-")
-    partitions = known.get(base, 0)
-    if not partitions or not number.isdecimal():
-        return False
-    index = int(number)
-    return index < partitions and str(index) == number

@@ -11,11 +11,11 @@ import trio
 
 from magnetar.core.metadata import schema
 from magnetar.core.metadata.embedded import EmbeddedMetadata, open_embedded
-from magnetar.core.metadata.listing import KEPT_NAMES_MAX, ROWS_PER_REST, Listings
+from magnetar.core.metadata.listing import KEPT_NAMES_MAX, PATHS_PER_REST, Listings
 from magnetar.core.ports.metadata_store import ABSENT
 from magnetar.core.testing.turns import counted_turns
 
-NUMBER = 4 * ROWS_PER_REST + 1
+NUMBER = 4 * PATHS_PER_REST + 1
 
 
 async def put_all(store: EmbeddedMetadata, paths: list[str]) -> None:
@@ -127,15 +127,19 @@ async def test_a_list_is_not_kept_that_was_read_while_a_path_was_made(tmp_path: 
 
 async def test_kept_lists_are_bounded(tmp_path: Path) -> None:
     """The list that was asked for longest ago is read again."""
-    async with open_embedded(tmp_path / "metadata", sync=False) as store:
-        places = range(KEPT_NAMES_MAX // NUMBER + 1)
-        names = [f"{number:05}" for number in range(NUMBER)]
-        for place in places:
-            await put_all(store, [f"/{place}/{name}" for name in names])
-        turns_of = []
-        for place in (*places, *reversed(places)):
-            async with counted_turns() as turns:
-                assert await store.children(f"/{place}") == names
-                turns_of.append(turns.count)
-        assert [place for place in places if not turns_of[-1 - place]] == list(places)[1:]
-        assert turns_of[-1]
+    path = tmp_path / "metadata"
+    writer = schema.connect(path)
+    places = range(KEPT_NAMES_MAX // NUMBER + 1)
+    names = [f"{number:05}" for number in range(NUMBER)]
+    for place in places:
+        writer.executemany(schema.PUT, [(f"/{place}/{name}", b"", 0, 0) for name in names])
+    listings = Listings(partial(schema.connect_reader, path))
+    turns_of = []
+    for place in (*places, *reversed(places)):
+        async with counted_turns() as turns:
+            assert await listings.children(f"/{place}") == names
+            turns_of.append(turns.count)
+    assert [place for place in places if not turns_of[-1 - place]] == list(places)[1:]
+    assert turns_of[-1]
+    listings.close()
+    writer.close()
