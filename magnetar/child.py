@@ -31,7 +31,7 @@ from magnetar.settings import FLAGS, SETTINGS, load
 from magnetar.settings.server import OPTIONAL_PORTS, PORTS, TLS_PORTS
 from magnetar.settings.toml import write_tables
 
-START_SECONDS: Final = 30.0
+START_SECONDS: Final = 90.0
 """Enough for a server that recovers a large data directory on a busy machine."""
 STOP_SECONDS: Final = 20.0
 LOOK_SECONDS: Final = 0.005
