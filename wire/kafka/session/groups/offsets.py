@@ -6,7 +6,7 @@ of arrival.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Mapping, Set
 from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Final
 
@@ -189,20 +189,25 @@ class OffsetHandlers:
         requested = request.groups
         if context.version < MANY_GROUPS_VERSION:
             requested = [FetchOffsetsGroup(group_id=request.group_id, topics=request.topics)]
+        # A transaction may end while offsets are read: some before it has changed them, and some
+        # behind. So what it was to change when the first was read is not stable either.
+        before = [self._waiting(request, one.group_id) for one in requested]
         groups = [await self._of_group(context, one) for one in requested]
-        if request.require_stable:
-            for group in groups:
-                self._refuse_unstable(group)
+        for group, waiting in zip(groups, before, strict=True):
+            self._refuse(group, waiting | self._waiting(request, group.group_id))
         if context.version >= MANY_GROUPS_VERSION:
             return OffsetFetchResponse(groups=groups)
         (found,) = groups
         return OffsetFetchResponse(topics=found.topics, error_code=found.error_code)
 
-    def _refuse_unstable(self, group: FetchedOffsetsGroup) -> None:
-        """Refuse offsets that an open transaction may change, for `require_stable` (KIP-447): the
-        client retries until the transaction has ended.
+    def _waiting(self, request: OffsetFetchRequest, group: str) -> set[TopicPartition]:
+        """Partitions whose offset a transaction may change, if the client asks for stable ones."""
+        return unstable(self._transactions.all(), group) if request.require_stable else set()
+
+    def _refuse(self, group: FetchedOffsetsGroup, waiting: Set[TopicPartition]) -> None:
+        """Refuse offsets that are not stable (KIP-447): the client retries until the transaction
+        has ended.
         """
-        waiting = unstable(self._transactions.all(), group.group_id)
         for topic in group.topics if waiting else ():
             name = topic.name or self._logs.name_at_once(topic.topic_id)
             for part in topic.partitions:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+import trio
 
 from magnetar.core.kernel.errors import StorageFailed
 from magnetar.core.testing.bench import settled
@@ -12,6 +13,9 @@ from magnetar.core.testing.client import attached
 from magnetar.core.topic.subscription.subscription import SubscriptionType
 from magnetar.wire.kafka import errors
 from magnetar.wire.kafka.conftest import Client, Stage
+from magnetar.wire.kafka.groups.commit import CommittedPosition
+from magnetar.wire.kafka.groups.offsets import Offsets
+from magnetar.wire.kafka.groups.subscriptions import TopicPartition
 from magnetar.wire.kafka.messages.offsets import FetchOffsetsTopic, OffsetFetchRequest
 from magnetar.wire.kafka.messages.transactions import (
     AddOffsetsToTxnRequest,
@@ -54,13 +58,13 @@ async def promised(one: Producer, offset: int, **fields: Any) -> int:
     return code
 
 
+def fetch_of(*, stable: bool) -> OffsetFetchRequest:
+    topics = [FetchOffsetsTopic(name="t", partition_indexes=[0])]
+    return OffsetFetchRequest(group_id="g", topics=topics, require_stable=stable)
+
+
 async def committed(client: Client, *, stable: bool = False) -> tuple[int, int]:
-    request = OffsetFetchRequest(
-        group_id="g",
-        topics=[FetchOffsetsTopic(name="t", partition_indexes=[0])],
-        require_stable=stable,
-    )
-    part = (await client.exchange(request, 7)).topics[0].partitions[0]
+    part = (await client.exchange(fetch_of(stable=stable), 7)).topics[0].partitions[0]
     return part.error_code, part.committed_offset
 
 
@@ -72,6 +76,31 @@ async def test_they_are_there_when_it_is_committed(stage: Stage, commit: bool, o
     assert await committed(one.client, stable=True) == (errors.UNSTABLE_OFFSET_COMMIT, -1)
     assert await one.end(commit=commit) == 0
     assert await committed(one.client, stable=True) == (0, offset)
+
+
+async def test_what_is_read_while_the_transaction_ends_is_not_stable(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The offset is read before the transaction changes it, and the reply is made behind."""
+    one, reader = await began(stage), await stage.client("t")
+    await promised(one, 5)
+    fetch, ended = Offsets.fetch, trio.Event()
+
+    async def slow(offsets: Offsets, group: str, where: TopicPartition) -> CommittedPosition | None:
+        found = await fetch(offsets, group, where)
+        await ended.wait()
+        return found
+
+    monkeypatch.setattr(Offsets, "fetch", slow)
+    reader.ask(fetch_of(stable=True), 7)
+    await settled()
+    assert await one.end(commit=True) == 0
+    ended.set()
+    await settled()
+    (reply,) = reader.receive()
+    part = reply.topics[0].partitions[0]
+    assert (part.error_code, part.committed_offset) == (errors.UNSTABLE_OFFSET_COMMIT, -1)
+    assert await committed(reader, stable=True) == (0, 5)
 
 
 async def test_the_last_promise_counts(stage: Stage) -> None:
