@@ -114,7 +114,7 @@ async def _children(connection: sqlite3.Connection, start: str) -> dict[str, Non
         if (len(names) - known) * SPARSE < len(some):
             break
         below["after"] = start + last
-    below["first"] = start + next(reversed(names)) + schema.BEHIND
+    below["first"] = start + last + "\0"  # the least path behind it
     # a statement that is not closed would hold its state of the tree
     with closing(connection.execute(schema.CHILDREN, below)) as rows:
         while jumps := rows.fetchmany(JUMPS_PER_REST):

@@ -49,6 +49,19 @@ async def test_children_of_trees(tmp_path: Path, tree: Callable[[int], list[str]
         assert await store.children("/nothing") == []
 
 
+async def test_behind_jumps_are_those_that_begin_like_the_last_child(tmp_path: Path) -> None:
+    """The last path of the first page is a child, and the next ones begin with its name."""
+    path = tmp_path / "metadata"
+    writer = schema.connect(path)
+    below = [f"/n/x/{number:05}" for number in range(PATHS_PER_REST - 2)]
+    last = ["/n/x", "/n/y", "/n/y-1", "/n/y-partition-0", "/n/y/c", "/n/z"]
+    writer.executemany(schema.PUT, [(each, b"", 0, 0) for each in (*below, *last)])
+    listings = Listings(partial(schema.connect_reader, path))
+    assert await listings.children("/n") == ["x", "y", "y-1", "y-partition-0", "z"]
+    listings.close()
+    writer.close()
+
+
 async def test_what_is_written_during_a_list_is_read_at_once_and_not_listed(
     tmp_path: Path,
 ) -> None:
