@@ -66,7 +66,9 @@ class OtherTopic:
         assert self._child.stdout is not None
         self._child.stdin.write("p99\n")
         self._child.stdin.flush()
-        return float(self._child.stdout.readline())
+        answer = self._child.stdout.readline()
+        assert answer, "who publishes to the other topic has ended"
+        return float(answer)
 
     def stop(self) -> None:
         assert self._child.stdin is not None
@@ -79,7 +81,7 @@ def publish_to(url: str) -> None:
     client = connect(url)
     producer = client.create_producer(OTHER, batching_enabled=False)
     lines: queue.SimpleQueue[str] = queue.SimpleQueue()
-    threading.Thread(target=take_lines, args=[lines]).start()
+    threading.Thread(target=take_lines, args=[lines], daemon=True).start()
     seconds: list[float] = []
     while True:
         begun = time.perf_counter()

@@ -36,6 +36,10 @@ class _Counted(Struct):
     found: dict[str, int]
     """What comes of both."""
 
+    @property
+    def names(self) -> int:
+        return 1 + len(self.stored) + len(self.found)
+
 
 class TopicCounts:
     """See the module's docstring."""
@@ -66,7 +70,7 @@ class TopicCounts:
     def _keep(self, namespace: NamespaceName, counted: _Counted) -> None:
         self._kept.pop(namespace, None)
         self._kept[namespace] = counted
-        while sum(len(each.stored) for each in self._kept.values()) > KEPT_NAMES_MAX:
+        while sum(each.names for each in self._kept.values()) > KEPT_NAMES_MAX:
             del self._kept[next(iter(self._kept))]
 
 

@@ -66,13 +66,17 @@ def large(tmp_path):
     return str(tmp_path / "file")
 
 
-def test_reads_in_a_row_are_read_ahead_and_a_bounded_part_at_a_time(large, advice):
+@pytest.mark.parametrize("overlap", [0, 100])
+def test_reads_in_a_row_are_read_ahead_and_a_bounded_part_at_a_time(large, advice, overlap):
+    """The next one may begin in the middle of an entry that the one before had in part."""
     file = SystemReadFile(large, direct=False)
+    size = AHEAD_BYTES // 4
     for place in range(5):
-        assert len(file.pread(AHEAD_BYTES // 4, place * AHEAD_BYTES // 4)) == AHEAD_BYTES // 4
-    second = AHEAD_BYTES // 2
-    ahead = [(second, files.WILL_NEED), (second + AHEAD_BYTES, files.WILL_NEED)]
-    assert advice == [(0, 0, files.RANDOM), *((at, AHEAD_BYTES, what) for at, what in ahead)]
+        assert len(file.pread(size + overlap, place * size)) == size + overlap
+    second = 2 * size + overlap
+    ahead = [*range(second, second + 2 * AHEAD_BYTES, files.PIECE_BYTES)]
+    expected = [(at, files.PIECE_BYTES, files.WILL_NEED) for at in ahead]
+    assert advice == [(0, 0, files.RANDOM), *expected]
     file.close()
 
 

@@ -60,7 +60,7 @@ async def test_what_is_kept_is_bounded() -> None:
         for namespace in (DEFAULT, OTHER):
             path = f"/managed-ledgers/{namespace}/persistent"
             async with trio.open_nursery() as nursery:
-                for number in range(KEPT_NAMES_MAX // 2 + 1):
+                for number in range(KEPT_NAMES_MAX // 4 + 1):
                     nursery.start_soon(metadata.put, f"{path}/{number}", b"", -1)
         first, other = await counts.of(DEFAULT), await counts.of(OTHER)
         assert await counts.of(OTHER) is other
