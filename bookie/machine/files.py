@@ -24,7 +24,6 @@ RANDOM: Final[int] = getattr(os, "POSIX_FADV_RANDOM", 0)
 WILL_NEED: Final[int] = getattr(os, "POSIX_FADV_WILLNEED", 0)
 AHEAD_BYTES: Final = 512 * 1024
 """Read ahead at a time; others may wait for it, half a millisecond of a disk with 1 GB/s."""
-
 PIECE_BYTES: Final = 128 * 1024
 """The system takes no more at a time than the disk is set to, which is seldom less."""
 

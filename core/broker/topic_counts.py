@@ -61,7 +61,7 @@ class TopicCounts:
                 found[base.full] = partitions
                 known[base.managed_ledger.rpartition("/")[2]] = partitions
         stored = await self._metadata.children(namespace.managed_ledgers)
-        before = self._kept.pop(namespace, None)
+        before = self._kept.get(namespace)
         if before is None or before.stored != stored or before.known != known:
             before = _Counted(stored, known, await _with_others(namespace, stored, known, found))
         self._keep(namespace, before)
