@@ -164,7 +164,7 @@ def measure(server: Server, http_port: int, arguments: argparse.Namespace) -> No
     print(
         f"{server.name:20} {arguments.messages / seconds:9.0f} messages/s {seconds:7.1f} s"
         f"   {(peak - before) / 1e6:6.0f} MB more"
-        f"   p99 of another topic {quiet_ms:5.1f} ms, then {busy_ms:5.1f} ms"
+        f"   p99 of another topic {quiet_ms:5.2f} ms, then {busy_ms:5.2f} ms"
         f"   left {left(client)}",
         flush=True,
     )

@@ -2,6 +2,9 @@
 """The compiled twins of `key_index.KeyIndex` and `py_among`, which are the reference. See
 `core/native`.
 
+Who computes for long offers the core to others (`sched_yield`, next to nothing if nobody waits), as
+long as it has not got the interpreter's lock: see `core/kernel/long_slices.py`.
+
 Invariants: a slot whose order is 0 is empty (orders are stored one higher); a quarter of the slots
 is empty at least, so each search ends; a row is inside its data before a byte of it is read.
 """
@@ -59,6 +62,12 @@ cdef extern from *:
         *high = v0 ^ v1 ^ v2 ^ v3;
     }
 
+    #if defined(__GNUC__)
+    #define fetch_slot(slot) __builtin_prefetch((slot), 1)
+    #else
+    #define fetch_slot(slot) ((void)(slot))
+    #endif
+
     static int ascending_orders(const void *one, const void *other)
     {
         uint64_t first = *(const uint64_t *)one, second = *(const uint64_t *)other;
@@ -69,13 +78,21 @@ cdef extern from *:
     void sip_hash(
         uint64_t k0, uint64_t k1, const uint8_t *data, size_t size, uint64_t *low, uint64_t *high
     ) noexcept nogil
+    void fetch_slot(const void *slot) noexcept nogil
     int ascending_orders(const void *one, const void *other) noexcept nogil
+
+cdef extern from "sched.h" nogil:
+    int sched_yield()
 
 cdef struct Slot:
     uint64_t low
     uint64_t high
     uint64_t order
     # one more than the message's; 0 for an empty slot
+
+cdef struct Hash:
+    uint64_t low
+    uint64_t high
 
 cdef struct Row:
     # `ROW` of core/entry/compaction.py
@@ -86,6 +103,10 @@ cdef struct Row:
 
 cdef enum:
     SLOTS_MIN = 1024
+    TOGETHER = 64
+    # Keys that are looked for at once: the memory fetches the slots of all meanwhile.
+    PAUSE = 512
+    # Rows, which take microseconds, between two offers of the core.
     LOST = 0
     STAYS = 1
     TOMBSTONE = 2
@@ -172,19 +193,31 @@ cdef class KeyIndex:
         free(old)
         return 0
 
-    cdef inline void _put(self, const uint8_t *key, Py_ssize_t size, uint64_t order) noexcept nogil:
-        cdef uint64_t low, high
-        cdef Slot *slot
-        sip_hash(self.k0, self.k1, key, size, &low, &high)
-        slot = self._find(low, high)
+    cdef inline void _put(self, const Hash *hash, uint64_t order) noexcept nogil:
+        cdef Slot *slot = self._find(hash.low, hash.high)
         if not slot.order:
-            slot.low, slot.high = low, high
+            slot.low, slot.high = hash.low, hash.high
             self.used += 1
         slot.order = order + 1
 
+    cdef inline void _hash_rows(
+        self, const uint8_t *content, const Row *row, Py_ssize_t count, Hash *hashes
+    ) noexcept nogil:
+        """Hash keys, and have the memory fetch their slots."""
+        cdef Py_ssize_t at
+        for at in range(count):
+            if row[at].size >= 0:
+                sip_hash(
+                    self.k0, self.k1, content + row[at].begin, row[at].size,
+                    &hashes[at].low, &hashes[at].high
+                )
+                fetch_slot(self.slots + (hashes[at].low & <uint64_t>self.mask))
+
     def note(self, bytes key not None, uint64_t order):
+        cdef Hash hash
         self._make_room(1)
-        self._put(bytes_of(key), len(key), order)
+        sip_hash(self.k0, self.k1, bytes_of(key), len(key), &hash.low, &hash.high)
+        self._put(&hash, order)
 
     def order_of(self, bytes key not None):
         return <long long>self._find_key(bytes_of(key), len(key)).order - 1
@@ -192,31 +225,39 @@ cdef class KeyIndex:
     def note_rows(self, keys, uint64_t base, int32_t last_place):
         cdef bytes data = keys.data, rows = keys.rows
         cdef const uint8_t *content = bytes_of(data)
-        cdef Py_ssize_t count, at
+        cdef Hash hashes[TOGETHER]
+        cdef Py_ssize_t count, at, begin = 0
         cdef const Row *row = rows_in(rows, data, &count)
         with nogil:
             self._make_room(count)
-            for at in range(count):
-                if row.size >= 0:
-                    self._put(content + row.begin, row.size, base + min(row.place, last_place))
-                row += 1
+            while begin < count:
+                self._hash_rows(content, row + begin, min(count - begin, TOGETHER), hashes)
+                for at in range(begin, min(count, begin + TOGETHER)):
+                    if row[at].size >= 0:
+                        self._put(&hashes[at - begin], base + min(row[at].place, last_place))
+                begin += TOGETHER
+                sched_yield()
 
     def unknown(self, keys):
         cdef bytes data = keys.data, rows = keys.rows
         cdef const uint8_t *content = bytes_of(data)
-        cdef Py_ssize_t count, at
+        cdef Hash hashes[TOGETHER]
+        cdef Py_ssize_t count, at, begin = 0
         cdef const Row *row = rows_in(rows, data, &count)
         judged = bytearray(count)
         cdef uint8_t *view = <uint8_t *>PyByteArray_AS_STRING(judged)
         with nogil:
-            for at in range(count):
-                if row.size < 0:
-                    view[at] = KEYLESS
-                elif self._find_key(content + row.begin, row.size).order:
-                    view[at] = LOST
-                else:
-                    view[at] = STAYS if row.value > 0 else TOMBSTONE
-                row += 1
+            while begin < count:
+                self._hash_rows(content, row + begin, min(count - begin, TOGETHER), hashes)
+                for at in range(begin, min(count, begin + TOGETHER)):
+                    if row[at].size < 0:
+                        view[at] = KEYLESS
+                    elif self._find(hashes[at - begin].low, hashes[at - begin].high).order:
+                        view[at] = LOST
+                    else:
+                        view[at] = STAYS if row[at].value > 0 else TOMBSTONE
+                begin += TOGETHER
+                sched_yield()
         return judged
 
     def orders(self):
@@ -266,4 +307,6 @@ def among(bytes orders not None, keys, uint64_t base, int32_t last_place):
             else:
                 view[at] = STAYS if row.value > 0 else TOMBSTONE
             row += 1
+            if at % PAUSE == PAUSE - 1:
+                sched_yield()
     return judged

@@ -6,7 +6,11 @@ computes asks for long slices (`sched_attr.sched_runtime`), and all others preem
 share of the core stays the same, as it would not with a lower priority: a thread that waits for
 a core while it has the interpreter's lock stops all the others.
 
-Elsewhere nothing happens: other schedulers have other rules.
+That does not help one that has had more than its share, as who publishes one message after the
+other has. So compiled loops also offer the core (`sched_yield`) while they have not got the lock,
+every ten to fifty microseconds: two in three of those that still waited for 1.4 ms do not any more.
+
+On other systems only the loops do something: other schedulers have other rules.
 """
 
 from __future__ import annotations

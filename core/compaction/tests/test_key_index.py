@@ -90,6 +90,23 @@ def test_many_keys(index: KeyIndex) -> None:
     assert index.order_of(b"again") == 7
 
 
+@pytest.mark.parametrize("count", [1, 63, 64, 65, 127, 128, 1_000])
+def test_many_rows_at_once(count: int) -> None:
+    """The twin looks for 64 keys at a time; the same key may come several times among them."""
+    keys = [None if place % 7 == 3 else b"key-%d" % (place % 50) for place in range(count)]
+    rows = rows_of([Item(place, key, place % 3 - 1) for place, key in enumerate(keys)])
+    other = rows_of([Item(place, b"key-%d" % place, 1) for place in range(count)])
+    reference, twin = KeyIndex(SEED), new_key_index(SEED)
+    for index in (reference, twin):
+        index.note_rows(rows, 5_000, count)
+    assert len(twin) == len({key for key in keys if key is not None})
+    assert twin.orders() == reference.orders()
+    for asked in (rows, other):
+        assert twin.unknown(asked) == reference.unknown(asked)
+        orders = reference.orders()
+        assert among(orders, asked, 5_000, count) == py_among(orders, asked, 5_000, count)
+
+
 def test_long_keys_are_short() -> None:
     keys = [b"", b"a" * 15, b"a" * 16, b"a" * 17, short(b"a" * 16)]
     assert [len(short(key)) for key in keys] == [0, 15, 15, 15, 15]

@@ -3,7 +3,8 @@
 `core/native`.
 
 Every offset is compared with the size of the payload before it is read. What is not plain is left
-to `messages.message_of_batch`, which raises if it is damaged.
+to `messages.message_of_batch`, which raises if it is damaged. `sched_yield` offers the core to others
+now and then (`core/kernel/long_slices.py`).
 """
 
 from libc.stdint cimport INT32_MAX, int32_t, uint8_t, uint64_t
@@ -24,6 +25,8 @@ cdef object messages = None
 cdef enum:
     MESSAGE_BYTES_MIN = 4
     GONE_BYTES = 8
+    PAUSE = 512
+    # Messages between two offers of the core.
     # Tags of `SingleMessageMetadata`.
     KEY = 2 << 3 | 2
     SIZE = 3 << 3
@@ -38,6 +41,10 @@ cdef struct Row:
     int32_t begin
     int32_t size
     int32_t value
+
+
+cdef extern from "sched.h" nogil:
+    int sched_yield()
 
 
 cdef _load():
@@ -133,6 +140,8 @@ def batch_rows(bytes payload not None, Py_ssize_t count) -> tuple:
                 row.place = <int32_t>place
                 row += 1
                 found += 1
+            if place % PAUSE == PAUSE - 1:
+                sched_yield()
     if found < count:
         rows = cut_out(bytes_of(rows), 0, found * <Py_ssize_t>sizeof(Row))
     return rows, ends, b"".join([payload, *more]) if more else payload
