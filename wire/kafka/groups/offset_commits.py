@@ -8,8 +8,9 @@ stores the offsets.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping
-from contextlib import AbstractAsyncContextManager
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import AbstractAsyncContextManager, contextmanager
 from typing import Final
 
 from magnetar.core.kernel.errors import NotReady
@@ -29,6 +30,8 @@ GONE: Final = (UNKNOWN_TOPIC, INVALID_TOPIC, INVALID_GROUP_ID)
 """The topic, partition or group is deleted, or its name is invalid."""
 
 Turn = AbstractAsyncContextManager[None]
+Noted = defaultdict[str, set[TopicPartition]]
+"""Partitions by group."""
 
 
 class OffsetCommits:
@@ -38,6 +41,18 @@ class OffsetCommits:
         self.offsets = offsets
         self._groups = groups
         self._turns = TaskOrder()
+        self._noted: list[Noted] = []
+        """Those of who reads offsets just now."""
+
+    @contextmanager
+    def noted(self) -> Iterator[Noted]:
+        """Notes what transactions change meanwhile: the partitions by group."""
+        changed: Noted = defaultdict(set)
+        self._noted.append(changed)
+        try:
+            yield changed
+        finally:
+            self._noted = [one for one in self._noted if one is not changed]
 
     async def store(
         self, group_id: str, commits: Mapping[TopicPartition, CommittedPosition], turn: Turn
@@ -65,6 +80,8 @@ class OffsetCommits:
         waiting: dict[str, dict[TopicPartition, int]] = {}
         for group, commits in by_group.items():
             codes = await self.store(group, commits, self._turns.take(group))
+            for changed in self._noted:
+                changed[group].update(commits)
             gone = [where for where, code in codes.items() if code in GONE]
             if gone:
                 log.warning("group %s: offsets of what does not exist are dropped: %s", group, gone)

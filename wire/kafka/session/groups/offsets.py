@@ -190,19 +190,16 @@ class OffsetHandlers:
         if context.version < MANY_GROUPS_VERSION:
             requested = [FetchOffsetsGroup(group_id=request.group_id, topics=request.topics)]
         # A transaction may end while offsets are read: some before it has changed them, and some
-        # behind. So what it was to change when the first was read is not stable either.
-        before = [self._waiting(request, one.group_id) for one in requested]
-        groups = [await self._of_group(context, one) for one in requested]
-        for group, waiting in zip(groups, before, strict=True):
-            self._refuse(group, waiting | self._waiting(request, group.group_id))
+        # behind. So what is changed meanwhile is not stable either.
+        with self._commits.noted() as changed:
+            groups = [await self._of_group(context, one) for one in requested]
+        for group in groups if request.require_stable else ():
+            name = group.group_id
+            self._refuse(group, unstable(self._transactions.all(), name) | changed[name])
         if context.version >= MANY_GROUPS_VERSION:
             return OffsetFetchResponse(groups=groups)
         (found,) = groups
         return OffsetFetchResponse(topics=found.topics, error_code=found.error_code)
-
-    def _waiting(self, request: OffsetFetchRequest, group: str) -> set[TopicPartition]:
-        """Partitions whose offset a transaction may change, if the client asks for stable ones."""
-        return unstable(self._transactions.all(), group) if request.require_stable else set()
 
     def _refuse(self, group: FetchedOffsetsGroup, waiting: Set[TopicPartition]) -> None:
         """Refuse offsets that are not stable (KIP-447): the client retries until the transaction

@@ -78,12 +78,14 @@ async def test_they_are_there_when_it_is_committed(stage: Stage, commit: bool, o
     assert await committed(one.client, stable=True) == (0, offset)
 
 
+@pytest.mark.parametrize("promise", ["before", "meanwhile"])
 async def test_what_is_read_while_the_transaction_ends_is_not_stable(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, promise: str
 ) -> None:
     """The offset is read before the transaction changes it, and the reply is made behind."""
     one, reader = await began(stage), await stage.client("t")
-    await promised(one, 5)
+    if promise == "before":
+        await promised(one, 5)
     fetch, ended = Offsets.fetch, trio.Event()
 
     async def slow(offsets: Offsets, group: str, where: TopicPartition) -> CommittedPosition | None:
@@ -94,6 +96,8 @@ async def test_what_is_read_while_the_transaction_ends_is_not_stable(
     monkeypatch.setattr(Offsets, "fetch", slow)
     reader.ask(fetch_of(stable=True), 7)
     await settled()
+    if promise == "meanwhile":
+        await promised(one, 5)
     assert await one.end(commit=True) == 0
     ended.set()
     await settled()
