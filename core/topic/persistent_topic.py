@@ -42,6 +42,7 @@ from magnetar.core.ledger.log.chain import Position
 from magnetar.core.ledger.log.managed_ledger import ManagedLedger
 from magnetar.core.ledger.log.trim import effective as effective_limits
 from magnetar.core.policy.policies import Effective
+from magnetar.core.ports.ledger_store import Done
 from magnetar.core.topic import restrictions
 from magnetar.core.topic.environment import Environment
 from magnetar.core.topic.publishing.admission import carry_out, remember
@@ -163,21 +164,32 @@ class PersistentTopic:
         self, form: TransactionalForm, key: TransactionKey, epoch: int, *, committed: bool
     ) -> None:
         """Append the marker that ends a transaction, and wait until it is stored."""
-        if not self.transactions.present:
-            return  # no transaction was ever written
-        if self.ledger.terminated:
-            return  # none was open when the log ended, and nothing was written since
-        waiting = Completion[Position]()
+        waiting = Completion[None]()
+        self.end_at_once(form, key, epoch, waiting.done, committed=committed)
+        await waiting.result()
 
-        def done(result: Position | BrokerError) -> None:
+    def end_at_once(
+        self,
+        form: TransactionalForm,
+        key: TransactionKey,
+        epoch: int,
+        done: Done,
+        *,
+        committed: bool,
+    ) -> None:
+        """The same as a plain call."""
+        if not self.transactions.present or self.ledger.terminated:
+            done(None)  # there never was one, or none was open when the log ended
+            return
+
+        def stored(result: Position | BrokerError) -> None:
             if not isinstance(result, BrokerError):
                 index = self.ledger.delivered_index(result)
                 self.transactions.index.ended(key, index, committed=committed)
-            waiting.done(result)
+            done(result if isinstance(result, BrokerError) else None)
 
         now_ms = self.env.clock.wall_ms()
-        self.publish([form.marker(key, epoch, now_ms, committed=committed)], [1], done)
-        await waiting.result()
+        self.publish([form.marker(key, epoch, now_ms, committed=committed)], [1], stored)
 
     def _lost(self) -> None:
         """Another owner has taken the log over."""

@@ -4,9 +4,10 @@ To end a transaction, the coordinator stores the decision. From then on its outc
 (Kafka's clients hear it at once; Pulsar's when everybody sees it). A task writes a marker to every
 log, has every participant carry the decision out and, for a commit, carries out the pending commits
 (of offsets); then it stores the end. Where no name is used twice, logs and participants that are
-loaded show a commit as soon as it is decided. After a crash in between, these steps are repeated: a
-second marker, or a second execution of the rest, changes nothing. A decided transaction takes no
-new participants: a writer that begins the next one waits.
+loaded show a commit as soon as it is decided; if all are, it is carried out in the same turn, and
+the task is for what fails. After a crash in between, these steps are repeated: a second marker, or
+a second execution of the rest, changes nothing. A decided transaction takes no new participants: a
+writer that begins the next one waits.
 
 Each of these steps is repeated until it succeeds, whatever the error, because the outcome is
 decided and reported. Only another coordinator's write to the record ends the attempts. A
@@ -433,11 +434,13 @@ class TransactionCoordinator:
         found = slot.transaction
         if found is not None and found.decided and slot.rest.is_set():
             slot.rest, slot.seen = trio.Event(), trio.Event()
-            if found.state is TransactionState.COMMITTING and not self._kind.is_reused:
-                self._show(slot, found)
-            self._broker.spawn(self._finish, slot, found)
+            shown = found.state is TransactionState.COMMITTING and not self._kind.is_reused
+            if shown and self._show(slot, found) and not found.pending:
+                self._finish_shown(slot, found)
+            else:
+                self._broker.spawn(self._finish, slot, found)
 
-    def _show(self, slot: TransactionSlot, found: Transaction) -> None:
+    def _show(self, slot: TransactionSlot, found: Transaction) -> bool:
         """Have logs and participants see a commit. If all of them are loaded, whoever waits for
         that is answered before it is carried out: the decision is stored, and never changes.
         """
@@ -452,6 +455,29 @@ class TransactionCoordinator:
             all_see = self._kind.show(found, name) and all_see
         if all_see:
             self._is_seen(slot)
+        return all_see
+
+    def _finish_shown(self, slot: TransactionSlot, found: Transaction) -> None:
+        """Carry out a commit that everybody sees, in this turn and without a task. Nothing is
+        verified: who has replaced this coordinator has loaded these logs, so appends fail here.
+        """
+        topics = [self._broker.topics[name] for name in found.logs]
+        left, failed = 1 + len(topics) + len(found.participants), False
+
+        def done(error: BrokerError | None) -> None:
+            nonlocal left, failed
+            left, failed = left - 1, failed or error is not None
+            if failed and not left:
+                self._broker.spawn(self._finish, slot, found)
+            elif not left:
+                self._is_over(slot)
+
+        key = self._kind.key_of(found)
+        for topic in topics:
+            topic.end_at_once(self._form, key, found.epoch, done, committed=True)
+        for name in found.participants:
+            self._kind.store(found, name, done)
+        done(None)
 
     async def _finish(self, slot: TransactionSlot, found: Transaction) -> None:
         """Mark every log, carry out the pending commits, and store the end."""
@@ -463,8 +489,7 @@ class TransactionCoordinator:
             await self._insist(slot, partial(self._commit_pending_of, slot, found))
         if not self._kind.is_reused:
             self._is_seen(slot)
-            slot.rest.set()
-            self._delete_later(slot)
+            self._is_over(slot)
             return
         await self._insist(slot, partial(self._end, slot))
         slot.seen.set()
@@ -477,8 +502,9 @@ class TransactionCoordinator:
             self._know(slot)
             slot.seen.set()
 
-    def _delete_later(self, slot: TransactionSlot) -> None:
+    def _is_over(self, slot: TransactionSlot) -> None:
         """Have its record deleted; those of a while are deleted by one write of the metadata."""
+        slot.rest.set()
         if not self._over:
             self._broker.spawn(self._delete_all)
         self._over.append(slot)

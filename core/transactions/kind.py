@@ -8,9 +8,11 @@ from typing import Final
 from msgspec import Struct
 
 from magnetar.core.entry.form import TransactionKey
+from magnetar.core.ports.ledger_store import Done
 from magnetar.core.transactions.transaction import Transaction, writer_of
 
 Show = Callable[[Transaction, str], bool]
+Store = Callable[[Transaction, str, Done], None]
 Settle = Callable[[Transaction, str], Awaitable[None]]
 
 
@@ -20,6 +22,12 @@ def nobody_sees(found: Transaction, participant: str) -> bool:
     return False
 
 
+def nothing_to_store(found: Transaction, participant: str, done: Done) -> None:
+    """`Store` where participants have nothing of their own."""
+    del found, participant
+    done(None)
+
+
 class TransactionKind(Struct, frozen=True):
     """What differs between the transactions of protocols."""
 
@@ -27,6 +35,8 @@ class TransactionKind(Struct, frozen=True):
     """The key of its entries."""
     show: Show = nobody_sees
     """Has one participant see a commit, as a plain call; False if it is not loaded."""
+    store: Store = nothing_to_store
+    """Calls back when one participant, which has just seen a commit, has stored it."""
     settle: Settle | None = None
     """Has one participant carry out the decision, perhaps not for the first time; repeated after a
     `BrokerError`."""

@@ -65,6 +65,8 @@ from magnetar.core.kernel.errors import (
     WrongTransactionState,
 )
 from magnetar.core.kernel.names import SYSTEM_NAMESPACE, TopicName
+from magnetar.core.ports.ledger_store import Done
+from magnetar.core.topic.subscription.subscription import PersistentSubscription
 from magnetar.core.transactions.coordinator import (
     TopicHost,
     TransactionCoordinator,
@@ -145,7 +147,7 @@ class TopicTransactions:
         self._broker = broker
         self.counts = [TransactionCounts() for _ in range(COORDINATORS)]
         kind = TransactionKind(
-            id_of, self._show, self._settle, is_reused=False, decided=self._decided
+            id_of, self._show, self._store, self._settle, is_reused=False, decided=self._decided
         )
         self._coordinator = TransactionCoordinator(broker, RECORDS, form, nothing_pending, kind)
         self.hanging = HangingTransactions(broker, self._coordinator, form)
@@ -366,14 +368,27 @@ class TopicTransactions:
 
     def _show(self, found: Transaction, participant: str) -> bool:
         """Have a subscription show a commit. Plain call; False if its topic is not loaded."""
+        is_loaded, present = self._loaded(participant)
+        if present is not None:
+            present.show_end(id_of(found), committed=True)
+        return is_loaded
+
+    def _store(self, found: Transaction, participant: str, done: Done) -> None:
+        """Have a subscription store what it shows; one that is deleted has nothing to do."""
+        del found
+        is_loaded, present = self._loaded(participant)
+        if present is not None:
+            present.cursor.when_saved(done)
+        else:
+            done(None if is_loaded else NotReady("the topic is being unloaded"))
+
+    def _loaded(self, participant: str) -> tuple[bool, PersistentSubscription | None]:
+        """Whether its topic is loaded, and the subscription if it is there."""
         topic_name, subscription = _named(participant)
         topic = self._broker.topics.get(topic_name)
         if topic is None or topic.fenced or topic.stored is None:
-            return False
-        present = topic.stored.subscriptions.get(subscription)
-        if present is not None:
-            present.show_end(id_of(found), committed=True)
-        return True
+            return False, None
+        return True, topic.stored.subscriptions.get(subscription)
 
     async def _settle(self, found: Transaction, participant: str) -> None:
         """Have a subscription acknowledge what the transaction holds there, or hold it no longer.

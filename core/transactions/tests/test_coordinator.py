@@ -13,12 +13,14 @@ from magnetar.core.entry.kafka import form
 from magnetar.core.kernel.errors import (
     BrokerError,
     Corrupted,
+    Fenced,
     NotCoordinator,
     NotReady,
     Overloaded,
     StorageFailed,
 )
 from magnetar.core.kernel.names import TopicName
+from magnetar.core.ports.ledger_store import Done
 from magnetar.core.testing.bench import settled
 from magnetar.core.testing.broker import Stores, running
 from magnetar.core.testing.metadata import overwrite
@@ -247,6 +249,80 @@ async def test_names_of_a_transaction_that_is_lost_are_counted_off_once(
         assert coordinator.names_bytes == 0, "it is loaded, and ends"
         await trio.sleep(2 * DELETE_SECONDS)
         assert await stores.metadata.children(PATH) == []
+
+
+class Participants:
+    """Show commits at once, and are asked to store them."""
+
+    def __init__(self) -> None:
+        self.asked: list[Done] = []
+        self.settled: list[str] = []
+
+    def store(self, found: Transaction, name: str, done: Done) -> None:
+        assert found.state is TransactionState.COMMITTING
+        self.asked.append(done)
+
+    async def settle(self, found: Transaction, name: str) -> None:
+        self.settled.append(name)
+
+    def kind(self) -> TransactionKind:
+        return TransactionKind(
+            show=lambda found, name: True, store=self.store, settle=self.settle, is_reused=False
+        )
+
+
+async def shown(coordinator: TransactionCoordinator) -> None:
+    """A commit that all see."""
+    async with coordinator.alone_with("n", settled=True) as slot:
+        await coordinator.store(slot, Transaction("n", 7, 0, 1000))
+        await coordinator.extend(slot, logs=LOGS, participants=["g", "h"])
+    await decide(coordinator, commit=True)
+    await settled()
+    assert coordinator.find("n") is None
+
+
+@pytest.mark.parametrize("failure", [None, StorageFailed("the disk is full")])
+async def test_a_commit_that_all_see_is_over_when_all_have_stored_it(
+    autojump_clock: MockClock, failure: BrokerError | None
+) -> None:
+    """At once and without a task; one follows if that fails, and does all of it again."""
+    stores, participants = Stores(), Participants()
+    async with running(stores) as broker:
+        coordinator = TransactionCoordinator(broker, PATH, form, Keeper(), participants.kind())
+        topics = await topics_of(broker)
+        await shown(coordinator)
+        assert [topic.ledger.chain.entries for topic in topics] == [1, 1, 1]
+        participants.asked[0](failure)
+        await trio.sleep(2 * DELETE_SECONDS)
+        assert await stores.metadata.children(PATH) == ["n"], "one is left"
+        participants.asked[1](None)
+        await trio.sleep(2 * DELETE_SECONDS)
+        assert await stores.metadata.children(PATH) == []
+        again = failure is not None
+        assert [topic.ledger.chain.entries for topic in topics] == [1 + again] * 3
+        assert participants.settled == (["g", "h"] if again else [])
+        assert coordinator.size == 0
+
+
+async def test_a_log_that_is_taken_over_is_marked_by_who_has_it(autojump_clock: MockClock) -> None:
+    """The append fails, where nothing was verified; then the record is looked at."""
+    stores, participants = Stores(), Participants()
+    async with running(stores) as broker:
+        coordinator = TransactionCoordinator(broker, PATH, form, Keeper(), participants.kind())
+        topics = await topics_of(broker)
+        async with coordinator.alone_with("n", settled=True) as slot:
+            await coordinator.store(slot, Transaction("n", 7, 0, 1000))
+            await coordinator.extend(slot, logs=LOGS)
+        topics[1].ledger.fence(Fenced("another owner"))
+        async with coordinator.alone_with("n", settled=True) as slot:
+            await coordinator.decide(slot, commit=True)
+            record = await stores.metadata.get(f"{PATH}/n")
+            assert record is not None
+            await overwrite(stores.metadata, f"{PATH}/n", record.value)
+        await settled()
+        assert slot.lost
+        assert coordinator.size == 0
+        assert topics[1].ledger.chain.entries == 0
 
 
 async def test_what_cannot_be_stored_did_not_happen(monkeypatch: pytest.MonkeyPatch) -> None:
