@@ -23,7 +23,6 @@ from magnetar.core.ledger.log.appends import Appended
 from magnetar.core.ledger.log.chain import Position
 from magnetar.core.ledger.read.tail_cache import Slice
 from magnetar.core.policy.policies import Effective
-from magnetar.core.ports.ledger_store import Done
 from magnetar.core.topic import restrictions
 from magnetar.core.topic.environment import Environment
 from magnetar.core.topic.publishing.producer import Producer
@@ -325,23 +324,10 @@ class NonPersistentTopic:
     def show_committed(self, key: TransactionKey) -> None:
         """Do nothing: transactions are not supported."""
 
-    def end_at_once(
-        self,
-        form: TransactionalForm,
-        key: TransactionKey,
-        epoch: int,
-        done: Done,
-        *,
-        committed: bool,
-    ) -> None:
-        """Do nothing: transactions are not supported."""
-        del form, key, epoch, committed
-        done(None)
-
     async def end_transaction(
         self, form: TransactionalForm, key: TransactionKey, epoch: int, *, committed: bool
     ) -> None:
-        """The same."""
+        """Do nothing: transactions are not supported."""
 
     @staticmethod
     def last_sequence_of(_name: str) -> int:

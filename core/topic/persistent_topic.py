@@ -55,7 +55,11 @@ from magnetar.core.topic.subscription.consumer import Consumer, ConsumerRequest,
 from magnetar.core.topic.subscription.outstanding import limits_of
 from magnetar.core.topic.subscription.subscribe_rate import Subscribers
 from magnetar.core.topic.subscription.subscription import PersistentSubscription, SubscriptionType
-from magnetar.core.topic.transaction_buffer import TransactionalRun, TransactionBuffer
+from magnetar.core.topic.transaction_buffer import (
+    TransactionalMarker,
+    TransactionalRun,
+    TransactionBuffer,
+)
 
 log = logging.getLogger(__name__)
 
@@ -181,15 +185,9 @@ class PersistentTopic:
         if not self.transactions.present or self.ledger.terminated:
             done(None)  # there never was one, or none was open when the log ended
             return
-
-        def stored(result: Position | BrokerError) -> None:
-            if not isinstance(result, BrokerError):
-                index = self.ledger.delivered_index(result)
-                self.transactions.index.ended(key, index, committed=committed)
-            done(result if isinstance(result, BrokerError) else None)
-
-        now_ms = self.env.clock.wall_ms()
-        self.publish([form.marker(key, epoch, now_ms, committed=committed)], [1], stored)
+        entry = form.marker(key, epoch, self.env.clock.wall_ms(), committed=committed)
+        marker = TransactionalMarker(self.ledger, key, done, committed=committed)
+        self.publish([entry], [1], marker.stored)
 
     def _lost(self) -> None:
         """Another owner has taken the log over."""

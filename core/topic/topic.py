@@ -19,7 +19,6 @@ from magnetar.core.kernel.throttle import Throttle
 from magnetar.core.ledger.log.appends import Appended
 from magnetar.core.ledger.log.chain import Position
 from magnetar.core.policy.policies import Effective
-from magnetar.core.ports.ledger_store import Done
 from magnetar.core.topic.environment import Environment
 from magnetar.core.topic.publishing.producer import Producer
 from magnetar.core.topic.publishing.producers import Producers
@@ -94,16 +93,6 @@ class PublishTopic(AnyTopic, Protocol):
     ) -> None: ...
 
     def show_committed(self, key: TransactionKey) -> None: ...
-
-    def end_at_once(
-        self,
-        form: TransactionalForm,
-        key: TransactionKey,
-        epoch: int,
-        done: Done,
-        *,
-        committed: bool,
-    ) -> None: ...
 
     async def end_transaction(
         self, form: TransactionalForm, key: TransactionKey, epoch: int, *, committed: bool

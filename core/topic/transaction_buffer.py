@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from magnetar.core.ledger.log.appends import Appended
     from magnetar.core.ledger.log.managed_ledger import ManagedLedger
     from magnetar.core.ledger.storage import Storage
+    from magnetar.core.ports.ledger_store import Done
 
 TRANSACTIONAL: Final = "magnetar.transactional"
 """Property of the log: it has, or had, transactions."""
@@ -96,6 +97,28 @@ class TransactionalRun:
             index = self._ledger.delivered_index(result)
             self._ledger.transactions.wrote(self._key, index, result, self._now_ms)
         self._done(result)
+
+
+class TransactionalMarker:
+    """The same for the marker that ends a transaction."""
+
+    __slots__ = ("_committed", "_done", "_key", "_ledger")
+
+    def __init__(
+        self, ledger: ManagedLedger, key: TransactionKey, done: Done, *, committed: bool
+    ) -> None:
+        self._ledger = ledger
+        self._key = key
+        self._done = done
+        self._committed = committed
+
+    def stored(self, result: Position | BrokerError) -> None:
+        if isinstance(result, BrokerError):
+            self._done(result)
+            return
+        index = self._ledger.delivered_index(result)
+        self._ledger.transactions.ended(self._key, index, committed=self._committed)
+        self._done(None)
 
 
 class TransactionBuffer:

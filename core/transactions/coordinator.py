@@ -461,7 +461,8 @@ class TransactionCoordinator:
         """Carry out a commit that everybody sees, in this turn and without a task. Nothing is
         verified: who has replaced this coordinator has loaded these logs, so appends fail here.
         """
-        topics = [self._broker.topics[name] for name in found.logs]
+        loaded = (self._broker.topics[name].stored for name in found.logs)
+        topics = [topic for topic in loaded if topic is not None]
         left, failed = 1 + len(topics) + len(found.participants), False
 
         def done(error: BrokerError | None) -> None:

@@ -161,7 +161,6 @@ RARE = {
     "bookie.client.writer.close",
     "bookie.server.journal.kernel_writer._prepare",
     "bookie.server.journal.kernel_writer._prepared",
-    "core.topic.persistent_topic.end_transaction",
 }
 """Functions that seldom run, and hold little: those of Avro once for each part of a schema."""
 
