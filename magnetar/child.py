@@ -7,9 +7,9 @@ It is the same server that users run, in its own process, with its own data. Its
 pipe from this process: when this process dies, for whatever reason, the server reads the end of
 file and stops (`--stop-at-eof`).
 
-Ports are chosen outside the range from which the system takes ports for outgoing connections.
-Inside that range, while a killed server is down, any client could be given the server's port, or
-even connect to itself, and the restart would fail.
+Ports are chosen outside the range from which the system takes ports for outgoing connections, and
+are held until the block ends (`HeldPorts`). Otherwise, while a killed server is down, a client or
+another test's server could get its port, and the restart would fail.
 
 Invariant: after the block no process and no temporary directory is left. If this process is killed
 inside the block, the next one that uses `standalone()` removes the directory (`folders.py`).
@@ -21,7 +21,8 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
@@ -79,7 +80,7 @@ class Standalone:
         self._folder: Folder | None = None
         self._last_words = ""
         self._process: subprocess.Popen[bytes] | None = None
-        self._ports: dict[str, int] = {}
+        self._ports: HeldPorts | None = None
         self._ready: dict[str, Any] = {}
 
     def __enter__(self) -> Self:
@@ -179,16 +180,17 @@ class Standalone:
     def start(self) -> None:
         """Start it, or start it again after `kill` or `stop`, and wait until it is ready."""
         assert not self.running, "the server is running"
-        again = bool(self._ports)
+        again = self._ports is not None
         for attempt in range(PORT_ATTEMPTS):
-            self._ports = self._ports or _free_ports(self._port_settings())
+            if self._ports is None:
+                self._ports = HeldPorts(self._port_settings())
             try:
-                self._spawn()
+                self._spawn(self._ports.numbers)
                 self._wait_until_ready()
             except StartError:
                 if again or attempt == PORT_ATTEMPTS - 1 or not self._lost_a_port():
                     raise
-                self._ports = {}
+                self._release_ports()
             else:
                 return
 
@@ -244,12 +246,13 @@ class Standalone:
     def _lost_a_port(self) -> bool:
         """Whether the server's last line says that a port chosen by us is in use."""
         last = self.logs().rstrip().rpartition("\n")[2]
-        ours = any(f"port {port} for" in last for port in self._ports.values())
+        chosen = self._ports.numbers.values() if self._ports is not None else ()
+        ours = any(f"port {port} for" in last for port in chosen)
         return ours and "the port is in use" in last
 
-    def _spawn(self) -> None:
+    def _spawn(self, ports: Mapping[str, int]) -> None:
         tables = {section: dict(values) for section, values in self._tables.items()}
-        tables.setdefault("listen", {}).update(self._ports)
+        tables.setdefault("listen", {}).update(ports)
         tables["listen"]["ready_file"] = str(self._path("ready.json"))
         tables.setdefault("storage", {})["data_dir"] = str(self.data_dir)
         config = self._path("magnetar.toml")
@@ -292,8 +295,14 @@ class Standalone:
         self._process.stdin.close()
         self._process = None
 
+    def _release_ports(self) -> None:
+        if self._ports is not None:
+            self._ports.release()
+            self._ports = None
+
     def _clean_up(self) -> None:
         self.kill()
+        self._release_ports()
         if self._folder is not None:
             self._last_words = self.logs()[-LAST_WORDS_MAX:]
             self._folder.remove()
@@ -330,19 +339,40 @@ def _environment() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if name not in settings}
 
 
-def _free_ports(keys: list[str]) -> dict[str, int]:
-    """Unused ports below the ephemeral range, from a random start so that processes differ."""
-    first_taken = _ephemeral_first()
-    candidates = range(PORT_FIRST, first_taken)
-    start = int.from_bytes(os.urandom(4), "big") % len(candidates)
-    ports: dict[str, int] = {}
-    for step in range(len(candidates)):
-        if len(ports) == len(keys):
-            break
-        port = candidates[(start + step) % len(candidates)]
-        if _is_free(port):
-            ports[keys[len(ports)]] = port
-    return ports
+class HeldPorts:
+    """Ports for one server, which no other process gets until they are released.
+
+    On Linux a bound socket that does not listen keeps everybody away but a listener that also sets
+    SO_REUSEADDR, as ours does. While none listens, clients are refused as at any unused port.
+    Elsewhere even such a listener could not bind, so there the ports are only looked for.
+    """
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self._sockets: list[socket.socket] = []
+        self.numbers: dict[str, int] = {}
+        for port in _candidates():
+            if len(self.numbers) == len(names):
+                break
+            if (held := _bind(port)) is None:
+                continue
+            self.numbers[names[len(self.numbers)]] = port
+            if sys.platform == "linux":
+                held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                self._sockets.append(held)
+            else:
+                held.close()
+
+    def release(self) -> None:
+        for held in self._sockets:
+            held.close()
+        self._sockets.clear()
+
+
+def _candidates() -> Iterator[int]:
+    """Ports below the ephemeral range, from a random start so that processes differ."""
+    ports = range(PORT_FIRST, _ephemeral_first())
+    start = int.from_bytes(os.urandom(4), "big") % len(ports)
+    return chain(ports[start:], ports[:start])
 
 
 def _ephemeral_first() -> int:
@@ -353,10 +383,14 @@ def _ephemeral_first() -> int:
     return max(int(text.split()[0]), PORT_FIRST + 1000)
 
 
-def _is_free(port: int) -> bool:
-    with socket.socket() as probe:
-        try:
-            probe.bind(("127.0.0.1", port))
-        except OSError:
-            return False
-    return True
+def _bind(port: int) -> socket.socket | None:
+    """A socket bound to the port, if nobody has it. SO_REUSEADDR would not notice one who holds it
+    without listening, and is not set here.
+    """
+    probe = socket.socket()
+    try:
+        probe.bind(("127.0.0.1", port))
+    except OSError:
+        probe.close()
+        return None
+    return probe

@@ -6,7 +6,6 @@ import os
 import re
 import shutil
 import signal
-import socket
 import stat
 import subprocess
 import sys
@@ -19,6 +18,7 @@ import pytest
 from interop_tests import maven
 from interop_tests.kafka.console import TOOLS, Console
 from interop_tests.waiting import until
+from magnetar.child import HeldPorts
 
 from .test_pulsar_java import ADMIN, COMMAND_SECONDS, MAIN
 
@@ -34,7 +34,8 @@ class Team:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         shown = shell(f"magnetar config init --secure {folder}")
-        free = dict(zip(PORTS, free_ports(len(PORTS)), strict=True))
+        self.held = HeldPorts(PORTS)
+        free = {port: str(number) for port, number in self.held.numbers.items()}
         for file in ("magnetar.toml", "pulsar.conf", "kafka.properties"):
             path = folder / file
             path.write_text(moved(path.read_text(), free))
@@ -57,19 +58,8 @@ class Team:
     def stop(self) -> None:
         self.process.send_signal(signal.SIGTERM)
         self.process.communicate(timeout=SECONDS)
+        self.held.release()
         assert self.process.returncode == 0
-
-
-def free_ports(count: int) -> list[str]:
-    """Below those that the system gives to others."""
-    found: list[str] = []
-    for port in range(20_000 + os.getpid() % 5_000, 32_000):
-        with socket.socket() as sock:
-            if len(found) < count and sock.connect_ex(("127.0.0.1", port)):
-                found.append(str(port))
-        if len(found) == count:
-            break
-    return found
 
 
 def moved(text: str, ports: dict[str, str]) -> str:

@@ -6,13 +6,14 @@ import signal
 import socket
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 import magnetar
 from magnetar import child
-from magnetar.child import StartError
+from magnetar.child import HeldPorts, StartError
 from magnetar.folders import sweep
 from magnetar.operator_error import OperatorError
 
@@ -128,16 +129,32 @@ def test_a_port_that_was_taken_meanwhile_is_followed_by_another(
     """Somebody may be quicker between the choice of a port and the server's start."""
     with socket.create_server(("127.0.0.1", 0)) as quicker:
         choices = [{"pulsar_port": quicker.getsockname()[1]}]
-        choose = child._free_ports
 
-        def choose_badly_once(keys: list[str]) -> dict[str, int]:
-            return choose(keys) | (choices.pop() if choices else {})
+        class BadlyChosenOnce(HeldPorts):
+            def __init__(self, names: Sequence[str]) -> None:
+                super().__init__(names)
+                self.numbers |= choices.pop() if choices else {}
 
-        monkeypatch.setattr(child, "_free_ports", choose_badly_once)
+        monkeypatch.setattr(child, "HeldPorts", BadlyChosenOnce)
         with magnetar.standalone() as server:
             assert not choices
             assert "the port is in use" in server.logs()
             assert _answers(server.http_url)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux can hold a port for another")
+def test_nobody_takes_its_ports_while_it_is_down() -> None:
+    with magnetar.standalone() as server:
+        host, _, port = server.bootstrap_servers.partition(":")
+        server.kill()
+        with pytest.raises(OSError, match="in use"), socket.socket() as other:
+            other.bind((host, int(port)))
+        assert not _answers(server.pulsar_url)
+        server.start()
+        assert server.bootstrap_servers == f"{host}:{port}"
+        server.kill()
+    with socket.socket() as other:
+        other.bind((host, int(port)))
 
 
 def test_one_that_does_not_stop_is_killed_and_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
