@@ -196,8 +196,12 @@ class Broker:
                 nursery.start_soon(self.unload, topic.name)
 
     def spawn(self, task: Callable[..., object], *args: object) -> None:
-        """Start a task that outlives its caller."""
-        self._nursery.start_soon(task, *args)  # type: ignore[arg-type]  # any coroutine function
+        """Start a task that outlives its caller; none when the broker has ended."""
+        try:
+            self._nursery.start_soon(task, *args)  # type: ignore[arg-type]  # any coroutine function
+        except RuntimeError:  # the nursery is closed
+            if not self._stopping:
+                raise
 
     # -- topics -------------------------------------------------------------------------------
 

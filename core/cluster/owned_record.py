@@ -54,6 +54,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Final, Generic, TypeVar
 
 import msgspec
@@ -91,7 +92,7 @@ class _Turn:
 
     def __init__(self, record: OwnedRecord[Any]) -> None:
         self._record = record
-        self._lock = record._turn = record._turn or trio.Lock()
+        self._lock = record._turn = record._turn or trio.Semaphore(1, max_value=1)
 
     async def __aenter__(self) -> None:
         try:
@@ -101,7 +102,7 @@ class _Turn:
 
     async def __aexit__(self, *_: object) -> None:
         self._lock.release()
-        if not self._lock.locked():
+        if self._lock.value:
             self._record._turn = None
 
 
@@ -138,7 +139,7 @@ class OwnedRecord(Generic[Value]):
         self._decode = decode
         self._tried: bytes | None = None
         """The bytes of the write that may have happened; None for a deletion."""
-        self._turn: trio.Lock | None = None
+        self._turn: trio.Semaphore | None = None
         """Held while a task reads or writes; made on demand, because there are as many records as
         cursors, and a lock takes three times the memory of the rest."""
 
@@ -225,6 +226,39 @@ class OwnedRecord(Generic[Value]):
             await self._settle()
             await self._put(value)
 
+    def write_at_once(self, value: Value, done: Callable[[BrokerError | None], None]) -> bool:
+        """`write` as a plain call: `done` is called later, on the loop, with what it would raise.
+        False, and nothing is written, where that takes a task.
+        """
+        if self._turn is not None or self.state is not RecordState.HELD:
+            return False
+        data = self._encode(value)
+        written = partial(self._written, value, data, done)
+        if not self._metadata.put_at_once(self.path, data, self.version, written):
+            return False
+        self._turn = trio.Semaphore(0, max_value=1)
+        return True
+
+    def _written(
+        self,
+        value: Value,
+        data: bytes,
+        done: Callable[[BrokerError | None], None],
+        version: int,
+        error: BrokerError | None,
+    ) -> None:
+        if error is None:
+            self._note(value, version)
+        elif isinstance(error, AlreadyExists | BadVersion):
+            error = self._lost()
+        else:
+            self.state, self._tried = RecordState.UNSURE, data
+        assert self._turn is not None, "it has been taken"
+        self._turn.release()
+        if self._turn.value:
+            self._turn = None
+        done(error)
+
     async def delete(self) -> None:
         """Remove the record, if there is one; `Fenced` if another owner has written it."""
         async with self._alone():
@@ -259,6 +293,10 @@ class OwnedRecord(Generic[Value]):
         except BrokerError:
             self.state, self._tried = RecordState.UNSURE, data
             raise
+        self._note(value, version)
+
+    def _note(self, value: Value, version: int) -> None:
+        """It is written."""
         if self.version == ABSENT:
             self.epoch = version
         self.version, self.value = version, value

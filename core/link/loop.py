@@ -65,6 +65,7 @@ from magnetar.core.link.partial_frame import EXPECTED_BYTES
 from magnetar.core.link.readiness.other_tasks import OtherTasks
 from magnetar.core.link.readiness.passed_over import PassedOver
 from magnetar.core.link.readiness.poller import GONE, READ, WRITE, new_poller
+from magnetar.core.link.readiness.thread_calls import CallsInSweeps
 from magnetar.core.link.settler import Settler
 from magnetar.core.link.sockets import receive
 from magnetar.core.link.statistics import LinkStatistics
@@ -112,7 +113,8 @@ class Link:
         self._watched: dict[int, Callable[[], None]] = {}
         self._servers: dict[int, Callable[[], None]] = {}
         """The same for connections to servers of ours."""
-        self._due: list[Callable[[], bool]] = []
+        self.thread_calls = CallsInSweeps()
+        self._due: list[Callable[[], bool]] = [self.thread_calls.are_expected]
         self._touched = TouchedConnections()
         self.incoming = InboundMemory(limits.partial_bytes_max, limits.storing_bytes_max)
         self.writers = HeldWriters(self.incoming)
@@ -194,6 +196,7 @@ class Link:
     async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Serve until cancelled; then every connection is closed."""
         self._settler.begin()
+        self._watched[self.thread_calls.begin(self.poller)] = self.thread_calls.make
         async with trio.open_nursery() as nursery:
             self.nursery = nursery
             task_status.started()
@@ -216,6 +219,7 @@ class Link:
                 self._lingering.close()
                 self._servers.clear()
                 self._closed = True
+                self.thread_calls.end()
                 self.poller.close()
 
     def statistics(self) -> LinkStatistics:

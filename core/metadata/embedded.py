@@ -10,6 +10,9 @@ a queued write always reports its outcome.
 
     caller --queue--> thread: BEGIN, every write in order, history (sync), COMMIT --loop--> callers
 
+`put_at_once` has no task that waits. A link that runs hears of outcomes in a sweep, so that answers
+are sent at its end; the writes of tasks take the same way (`core/link/readiness/thread_calls.py`).
+
 SQLite itself is never synced, and rebuilt from the history at each start: `history.py` describes
 what is on the disk, and what a crash or damage does to it.
 
@@ -21,6 +24,7 @@ Leases live as long as this process: they are cleared when the store is opened.
 from __future__ import annotations
 
 import errno
+import logging
 import os
 import queue
 import sqlite3
@@ -48,7 +52,10 @@ from magnetar.core.metadata import history as histories
 from magnetar.core.metadata.changes import Change, Count, Delete, Put
 from magnetar.core.metadata.history import History, Names
 from magnetar.core.metadata.listing import Listings
-from magnetar.core.ports.metadata_store import ABSENT, Versioned
+from magnetar.core.ports.group_commit import ThreadCalls
+from magnetar.core.ports.metadata_store import ABSENT, PutDone, Versioned
+
+log = logging.getLogger(__name__)
 
 GROUP_WRITES_MAX: Final = 1_000
 """Writes of one transaction; more wait for the next."""
@@ -93,8 +100,10 @@ class EmbeddedMetadata:
         connect_reader: Callable[[], sqlite3.Connection],
         writer: sqlite3.Connection,
         on_fatal: Callable[[str], None],
+        calls: ThreadCalls | None,
     ) -> None:
         self._on_fatal = on_fatal
+        self._calls = calls
         self._history = history
         self._reader = connect_reader()
         self._listings = Listings(connect_reader)
@@ -106,6 +115,8 @@ class EmbeddedMetadata:
         self._closed = False
         self._ended = trio.Event()
         self._broken: StorageFailed | None = None
+        self._at_once: dict[Write, PutDone] = {}
+        """Who waits for a write without a task."""
         self._versions: dict[str, int] = {}
         """Of paths written last, so that a record which is written again and again costs one
         statement less each time: the thread hands the interpreter over with each of them. The
@@ -161,6 +172,22 @@ class EmbeddedMetadata:
         with self._listings.moving(path):
             return await self._write(path, work)
 
+    def put_at_once(self, path: str, value: bytes, expected: int, done: PutDone) -> bool:
+        if self._closed or expected == ABSENT:  # a new path moves the listings
+            return False
+        _check(path)
+        write = Write(path, partial(_put, path, value, expected, False))
+        self._at_once[write] = done
+        if self._calls is not None:
+            self._calls.expected += 1
+        self._queue.put(write)
+        return True
+
+    def _tell_outcome(self, write: Write) -> None:
+        if self._calls is not None:
+            self._calls.expected -= 1
+        self._at_once.pop(write)(write.result, write.error)
+
     async def delete(self, path: str, expected: int) -> None:
         with self._listings.moving(path):
             await self._write(path, partial(_delete, path, expected))
@@ -208,6 +235,11 @@ class EmbeddedMetadata:
         """Deliver outcomes to the callers, on the loop."""
         for write in group:
             write.done.set()
+            if write in self._at_once:
+                try:
+                    self._tell_outcome(write)
+                except Exception:  # a defect of ours: all others hear of their writes
+                    log.exception("what follows a write of %s failed", write.path)
             if write.error is None and write.path:
                 for prefix, changed in list(self._watches):
                     if write.path == prefix or write.path.startswith(prefix.rstrip("/") + "/"):
@@ -235,6 +267,8 @@ class EmbeddedMetadata:
         self._tell(self._ended.set)
 
     def _tell(self, what: Callable[[], object]) -> None:
+        if self._calls is not None and self._calls.call(what):
+            return
         try:
             self._token.run_sync_soon(what)
         except trio.RunFinishedError:
@@ -356,20 +390,25 @@ class _Counter:
 
 @asynccontextmanager
 async def open_embedded(
-    path: Path, *, sync: bool = True, on_fatal: Callable[[str], None] = lambda _: None
+    path: Path,
+    *,
+    sync: bool = True,
+    on_fatal: Callable[[str], None] = lambda _: None,
+    calls: ThreadCalls | None = None,
 ) -> AsyncIterator[EmbeddedMetadata]:
     """Open the store whose files are named `path` and a suffix; its folder must exist.
 
     `Corrupted` if it is damaged, `StorageFailed` if it is not ours, of a newer format, or in use.
     Without `sync` a crash of the machine (not of the process) may damage it. `on_fatal` is called
     once, with the reason, when nothing can be written: a sync has failed, and only a restart can
-    find out what the disk holds.
+    find out what the disk holds. `calls` are those of the loop that serves clients, if there is
+    one.
     """
     lock = histories.hold(Names(path))
     try:
         history, writer = recovery.open_history(path, sync=sync)
         connect = partial(schema.connect_reader, Names(path).live)
-        store = EmbeddedMetadata(history, connect, writer, on_fatal)
+        store = EmbeddedMetadata(history, connect, writer, on_fatal, calls)
         try:
             yield store
         finally:

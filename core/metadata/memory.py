@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import trio
+
 from magnetar.core.kernel.errors import AlreadyExists, BadVersion, NotFound
-from magnetar.core.ports.metadata_store import ABSENT, Versioned
+from magnetar.core.ports.metadata_store import ABSENT, PutDone, Versioned
 
 
 class MemoryMetadata:
@@ -26,6 +28,9 @@ class MemoryMetadata:
         return self._values.get(path)
 
     async def put(self, path: str, value: bytes, expected: int) -> int:
+        return self._written(path, value, expected)
+
+    def _written(self, path: str, value: bytes, expected: int) -> int:
         found = self._values.get(path)
         version = found.version if found is not None else ABSENT
         if expected != version:
@@ -35,6 +40,18 @@ class MemoryMetadata:
         self._values[path] = Versioned(value, version + 1)
         self._tell(path)
         return version + 1
+
+    def put_at_once(self, path: str, value: bytes, expected: int, done: PutDone) -> bool:
+        trio.lowlevel.current_trio_token().run_sync_soon(self._put, path, value, expected, done)
+        return True
+
+    def _put(self, path: str, value: bytes, expected: int, done: PutDone) -> None:
+        try:
+            version = self._written(path, value, expected)
+        except (AlreadyExists, BadVersion) as error:
+            done(0, error)
+        else:
+            done(version, None)
 
     async def delete(self, path: str, expected: int) -> None:
         found = self._values.get(path)

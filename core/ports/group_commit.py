@@ -35,6 +35,17 @@ class GroupCommit(Protocol):
         ...
 
 
+class ThreadCalls(Protocol):
+    """Calls that threads ask for, made on the loop."""
+
+    expected: int
+    """While it is not 0, one is expected within a moment. Changed on the loop."""
+
+    def call(self, what: Callable[[], object]) -> bool:
+        """Have a call made; from any thread. False if the loop does not run, or cannot hear."""
+        ...
+
+
 class EventLoop(Protocol):
     """The loop of a server, as storage sees it."""
 

@@ -10,8 +10,13 @@ from typing import Protocol
 
 from msgspec import Struct
 
+from magnetar.core.kernel.errors import BrokerError
+
 ABSENT = -1
 """As `expected`: the path must not exist yet."""
+
+PutDone = Callable[[int, BrokerError | None], None]
+"""Gets the new version, and the error if there is none."""
 
 
 class Versioned(Struct, frozen=True):
@@ -32,6 +37,12 @@ class MetadataStore(Protocol):
         `ABSENT` creates or raises `AlreadyExists`; a version writes only over that version, or
         raises `BadVersion`. Parents need not exist. The first version is 0; in ZooKeeper it is
         higher if the path led to others before.
+        """
+        ...
+
+    def put_at_once(self, path: str, value: bytes, expected: int, done: PutDone) -> bool:
+        """`put` as a plain call, where the store is able to: `done` is called later, on the loop,
+        with what it would return or raise. Otherwise False, and nothing is written.
         """
         ...
 

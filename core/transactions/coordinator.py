@@ -32,15 +32,7 @@ happen one at a time; a decision never changes, for it is conditional on the rec
 from __future__ import annotations
 
 import logging
-from collections.abc import (
-    AsyncIterator,
-    Awaitable,
-    Callable,
-    Iterable,
-    Iterator,
-    Mapping,
-    Sequence,
-)
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any, Final, Protocol
@@ -62,8 +54,10 @@ from magnetar.core.kernel.errors import (
     TopicNotFound,
 )
 from magnetar.core.kernel.names import TopicName
+from magnetar.core.ports.ledger_store import Done
 from magnetar.core.ports.metadata_store import MetadataStore
 from magnetar.core.topic.topic import Topic
+from magnetar.core.transactions.insistence import Step, insist, insist_on_all
 from magnetar.core.transactions.kind import REUSED, TransactionKind
 from magnetar.core.transactions.slot import TransactionSlot
 from magnetar.core.transactions.transaction import (
@@ -76,16 +70,10 @@ from magnetar.core.transactions.transaction import (
 log = logging.getLogger(__name__)
 
 NO_SPELLINGS: Final[Mapping[str, str]] = {}
-RETRY_SECONDS: Final = 0.1
-RETRY_SECONDS_MAX: Final = 5.0
 SWEEP_SECONDS: Final = 1.0
 DELETE_SECONDS: Final = 0.05
 """How long the record of a transaction that is over waits to be deleted together with others."""
-MARKED_AT_ONCE: Final = 100
-"""Logs of one transaction that are marked concurrently."""
 
-Step = Callable[[], Awaitable[object]]
-"""Of carrying out; it may be repeated."""
 CommitPending = Callable[[Iterable[PendingCommit]], Awaitable[None]]
 """Carries out pending commits, perhaps not for the first time; repeated after a `BrokerError`."""
 
@@ -264,8 +252,8 @@ class TransactionCoordinator:
 
     def _drop_unused(self, slot: TransactionSlot) -> None:
         unused = slot.transaction is None and not slot.over
-        unused = unused and not slot.lock.statistics().tasks_waiting
-        if unused and not slot.lock.locked() and self._slots.get(slot.name) is slot:
+        # with the lock free nobody waits for it
+        if unused and slot.lock.value and self._slots.get(slot.name) is slot:
             del self._slots[slot.name]
 
     async def _is_ready(self, slot: TransactionSlot, *, settled: bool) -> bool:
@@ -392,14 +380,52 @@ class TransactionCoordinator:
         timed_out: bool = False,
     ) -> None:
         """Store the decision; a task carries it out afterwards."""
-        found = slot.transaction
-        assert found is not None, "a transaction begins with its writer"
-        assert found.state is TransactionState.ONGOING, "only what goes on is decided"
-        state = TransactionState.COMMITTING if commit else TransactionState.ABORTING
+        found, state = _decision(slot, commit=commit)
         epoch = found.epoch if epoch is None else epoch
         await self.store(slot, found, state=state, epoch=epoch)
         self._tell(found, commit, timed_out)
         self._finish_later(slot)
+
+    def ready_slot(self, name: str) -> TransactionSlot | None:
+        """The slot of a stored transaction that may be changed at once; None if its turn has to be
+        awaited. Plain call.
+        """
+        slot = self._slots.get(name)
+        if slot is None or slot.lost or slot.begun is not None or not slot.lock.value:
+            return None
+        return slot if slot.record.state is RecordState.HELD else None
+
+    def decide_at_once(self, slot: TransactionSlot, *, commit: bool, done: Done) -> bool:
+        """`decide` as a plain call, of a slot that is ready; `done` is called on the loop. False,
+        and nothing is done, if it takes a task.
+        """
+        found, state = _decision(slot, commit=commit)
+        changed = replace(found, changed_ms=self._broker.clock.wall_ms(), state=state)
+        decided = partial(self._decided_at_once, slot, found, commit, done)
+        if not slot.record.write_at_once(changed, decided):
+            return False
+        slot.lock.acquire_nowait()
+        return True
+
+    def _decided_at_once(
+        self,
+        slot: TransactionSlot,
+        found: Transaction,
+        commit: bool,
+        done: Done,
+        error: BrokerError | None,
+    ) -> None:
+        try:
+            if isinstance(error, Fenced):
+                error = self._lost(slot)
+            elif error is None:
+                self._know(slot)
+                self._tell(found, commit, timed_out=False)
+                self._finish_later(slot)
+        finally:
+            slot.lock.release()
+            self._drop_unused(slot)
+        done(error)
 
     async def _time_out(self, slot: TransactionSlot) -> None:
         async with self.alone_with(slot.name, settled=False) as slot:
@@ -485,14 +511,14 @@ class TransactionCoordinator:
         steps: list[Step] = [partial(self._mark, slot, found, name) for name in found.logs]
         if self._kind.settle is not None:
             steps += [partial(self._settle, slot, found, name) for name in found.participants]
-        await self._insist_on_all(slot, steps)
+        await insist_on_all(slot, steps)
         if found.state is TransactionState.COMMITTING and found.pending:
-            await self._insist(slot, partial(self._commit_pending_of, slot, found))
+            await insist(slot, partial(self._commit_pending_of, slot, found))
         if not self._kind.is_reused:
             self._is_seen(slot)
             self._is_over(slot)
             return
-        await self._insist(slot, partial(self._end, slot))
+        await insist(slot, partial(self._end, slot))
         slot.seen.set()
         slot.rest.set()
         self._drop_unused(slot)
@@ -519,7 +545,7 @@ class TransactionCoordinator:
                 nursery.start_soon(self._delete_over, slot)
 
     async def _delete_over(self, slot: TransactionSlot) -> None:
-        await self._insist(slot, partial(self._end, slot))
+        await insist(slot, partial(self._end, slot))
         slot.over = False
         self._over_size -= 1
         self._drop_unused(slot)
@@ -564,33 +590,10 @@ class TransactionCoordinator:
         # it appends before its first await
         await topic.end_transaction(self._form, key, found.epoch, committed=commit)
 
-    async def _insist_on_all(self, slot: TransactionSlot, steps: Sequence[Step]) -> None:
-        """Carry out all of them, as many at once as may be."""
-        if len(steps) == 1:
-            await self._insist(slot, steps[0])
-            return
-        left = iter(steps)
 
-        async def work() -> None:
-            for step in left:
-                await self._insist(slot, step)
-
-        async with trio.open_nursery() as nursery:
-            for _ in steps[:MARKED_AT_ONCE][1:]:
-                nursery.start_soon(work)
-            await work()
-
-    async def _insist(self, slot: TransactionSlot, action: Step) -> None:
-        """Try again until it succeeds, or until another coordinator has the transaction."""
-        pause = RETRY_SECONDS
-        while not slot.lost:
-            try:
-                await action()
-            except BrokerError as error:
-                if slot.lost:
-                    return
-                log.warning("transaction %s: tried again, %s", slot.name, error)
-                await trio.sleep(pause)
-                pause = min(2 * pause, RETRY_SECONDS_MAX)
-            else:
-                return
+def _decision(slot: TransactionSlot, *, commit: bool) -> tuple[Transaction, TransactionState]:
+    """What is decided, and the state that this gives it."""
+    found = slot.transaction
+    assert found is not None, "a transaction begins with its writer"
+    assert found.state is TransactionState.ONGOING, "only what goes on is decided"
+    return found, TransactionState.COMMITTING if commit else TransactionState.ABORTING

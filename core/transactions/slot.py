@@ -47,7 +47,8 @@ class TransactionSlot:
         to be deleted, when everything has the outcome."""
         self.lost = False
         """Another coordinator has taken over the transactional id: change nothing more."""
-        self.lock = trio.Lock()
+        self.lock = trio.Semaphore(1, max_value=1)
+        """Held while the transaction is changed, by a task or until a plain call is called back."""
         self.rest = trio.Event()
         """Set while no decision is being carried out."""
         self.rest.set()

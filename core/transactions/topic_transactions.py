@@ -45,6 +45,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Collection, Iterator, Mapping
 from contextlib import aclosing, suppress
+from functools import partial
 from typing import Final
 from urllib.parse import quote, unquote
 
@@ -74,6 +75,7 @@ from magnetar.core.transactions.coordinator import (
 )
 from magnetar.core.transactions.hanging import HangingTransactions
 from magnetar.core.transactions.kind import TransactionKind
+from magnetar.core.transactions.slot import TransactionSlot
 from magnetar.core.transactions.transaction import Transaction, TransactionState, bytes_of_names
 from magnetar.core.transactions.transaction_id import TransactionId, id_of, name_of, shown
 
@@ -352,14 +354,42 @@ class TopicTransactions:
                 raise _decided(key, found)
         if decided is not None:
             decided()
-        if not slot.seen.is_set():
-            with trio.move_on_after(END_SECONDS_MAX):
-                await slot.seen.wait()
-        if not slot.seen.is_set():
-            outcome = found.state.value if found.decided else wanted.value
-            raise NotReady(f"transaction {shown(key)} is {outcome}, but not everywhere yet")
-        if slot.lost:
-            raise NotCoordinator(f"another broker coordinates transaction {shown(key)}")
+        await _until_seen(key, slot, found.state if found.decided else wanted)
+
+    def end_at_once(self, key: TransactionId, owns: Owns, *, commit: bool, done: Done) -> bool:
+        """`end` as a plain call, of a transaction that nobody else changes; `done` is called on the
+        loop. False, and nothing is done, if it takes a task, also to find out what is wrong.
+        """
+        slot = self._coordinator.ready_slot(name_of(key))
+        found = slot.transaction if slot is not None else None
+        if slot is None or found is None or found.decided or not owns(found.owner):
+            return False
+        stored = partial(self._decided_at_once, key, slot, commit, done)
+        return self._coordinator.decide_at_once(slot, commit=commit, done=stored)
+
+    def _decided_at_once(
+        self,
+        key: TransactionId,
+        slot: TransactionSlot,
+        commit: bool,
+        done: Done,
+        error: BrokerError | None,
+    ) -> None:
+        if error is not None or (slot.seen.is_set() and not slot.lost):
+            done(error)
+        else:
+            self._broker.spawn(self._call_when_seen, key, slot, commit, done)
+
+    async def _call_when_seen(
+        self, key: TransactionId, slot: TransactionSlot, commit: bool, done: Done
+    ) -> None:
+        wanted = TransactionState.COMMITTING if commit else TransactionState.ABORTING
+        try:
+            await _until_seen(key, slot, wanted)
+        except BrokerError as error:
+            done(error)
+        else:
+            done(None)
 
     def _decided(self, found: Transaction, commit: bool, timed_out: bool) -> None:
         self.counts[id_of(found)[0]].decided(commit=commit, timed_out=timed_out)
@@ -403,6 +433,18 @@ class TopicTransactions:
         if present is not None:
             committed = found.state is TransactionState.COMMITTING
             await present.end_transaction(id_of(found), committed=committed)
+
+
+async def _until_seen(key: TransactionId, slot: TransactionSlot, outcome: TransactionState) -> None:
+    """Wait until everybody sees an outcome."""
+    if not slot.seen.is_set():
+        with trio.move_on_after(END_SECONDS_MAX):
+            await slot.seen.wait()
+    if not slot.seen.is_set():
+        text = f"transaction {shown(key)} is {outcome.value}, but not everywhere yet"
+        raise NotReady(text)
+    if slot.lost:
+        raise NotCoordinator(f"another broker coordinates transaction {shown(key)}")
 
 
 def check_count(names: int) -> None:

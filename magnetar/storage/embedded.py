@@ -34,7 +34,7 @@ async def open_embedded_storage(settings: Settings, link: Link) -> AsyncIterator
         bookie = bookie_settings(settings)
         with explained_damage(folder, METADATA):
             metadata = await opened.enter_async_context(
-                open_metadata(folder / METADATA, on_fatal=fail)
+                open_metadata(folder / METADATA, on_fatal=fail, calls=link.thread_calls)
             )
         with explained_damage(folder, BOOKIE):
             store = await opened.enter_async_context(

@@ -10,9 +10,15 @@ import trio.testing
 
 from magnetar.core.cluster import owned_record
 from magnetar.core.cluster.owned_record import OwnedRecord, RecordState
-from magnetar.core.kernel.errors import BadVersion, Corrupted, Fenced, StorageFailed
+from magnetar.core.kernel.errors import (
+    BadVersion,
+    BrokerError,
+    Corrupted,
+    Fenced,
+    StorageFailed,
+)
 from magnetar.core.metadata.memory import MemoryMetadata
-from magnetar.core.ports.metadata_store import ABSENT, Versioned
+from magnetar.core.ports.metadata_store import ABSENT, PutDone, Versioned
 from magnetar.core.testing.metadata import overwrite, remove
 
 PATH = "/r"
@@ -253,6 +259,56 @@ async def test_a_write_over_a_deleted_record_is_refused(store: Flaky) -> None:
     with pytest.raises(Fenced) as refused:
         await record.write("two")
     assert isinstance(refused.value.__cause__, BadVersion)
+
+
+async def test_a_write_without_a_task_takes_the_turn(store: Flaky) -> None:
+    record = await held(store)
+    outcomes: list[BrokerError | None] = []
+    assert record.write_at_once("two", outcomes.append)
+    assert not record.write_at_once("three", outcomes.append), "its turn is taken"
+    assert record.value == "one"
+    await record.write("three")
+    assert outcomes == [None], "the task has waited"
+    assert await store.get(PATH) == Versioned(b"three", 2)
+    assert record.write_at_once("four", outcomes.append)
+    await record.verify()
+    assert (record.value, record.version) == ("four", 3)
+
+
+async def test_one_without_a_task_is_fenced_as_any_other(store: Flaky) -> None:
+    loser, winner = await held(store), record_of(store)
+    await winner.claim()
+    outcomes: list[BrokerError | None] = []
+    assert loser.write_at_once("mine", outcomes.append)
+    with pytest.raises(Fenced):
+        await loser.write("mine again")
+    assert isinstance(outcomes[0], Fenced)
+    assert loser.state is RecordState.FENCED
+    assert not loser.write_at_once("once more", outcomes.append)
+    assert winner.value == "one"
+
+
+@pytest.mark.parametrize("happened", [True, False])
+async def test_one_without_a_task_that_may_have_happened_is_looked_for(happened: bool) -> None:
+    class Breaking(Flaky):
+        def put_at_once(self, path: str, value: bytes, expected: int, done: PutDone) -> bool:
+            def told(version: int, _: BrokerError | None) -> None:
+                del version
+                done(0, StorageFailed("nobody was told"))
+
+            if happened:
+                return super().put_at_once(path, value, expected, told)
+            trio.lowlevel.current_trio_token().run_sync_soon(told, 0, None)
+            return True
+
+    store = Breaking()
+    record = await held(store)
+    outcomes: list[BrokerError | None] = []
+    assert record.write_at_once("two", outcomes.append)
+    await record.settle()
+    assert isinstance(outcomes[0], StorageFailed)
+    assert record.state is RecordState.HELD
+    assert (record.value, record.version) == (("two", 1) if happened else ("one", 0))
 
 
 async def test_tasks_of_one_owner_do_not_fence_each_other() -> None:

@@ -1,15 +1,23 @@
 import os
+import queue
 import signal
 import sqlite3
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import trio
 import trio.testing
 
-from magnetar.core.kernel.errors import BadVersion, NotFound, StorageFailed, StorageFull
+from magnetar.core.kernel.errors import (
+    BadVersion,
+    BrokerError,
+    NotFound,
+    StorageFailed,
+    StorageFull,
+)
 from magnetar.core.metadata import embedded, end_mark, schema
 from magnetar.core.metadata.embedded import (
     VALUES_PER_REST,
@@ -305,6 +313,69 @@ async def test_versions_are_known_of_few_paths(path: Path, monkeypatch: pytest.M
                 await store.delete(f"/{name}", 1)
             assert await store.put(f"/{name}", b"3", ABSENT) == 0
         assert len(store._versions) == 2
+
+
+class Calls:
+    """A loop that accepts calls of threads, or not, and makes them when the test says so."""
+
+    def __init__(self, *, runs: bool) -> None:
+        self.expected = 0
+        self.runs = runs
+        self.asked: queue.SimpleQueue[Callable[[], object]] = queue.SimpleQueue()
+
+    def call(self, what: Callable[[], object]) -> bool:
+        if self.runs:
+            self.asked.put(what)
+        return self.runs
+
+
+@pytest.mark.parametrize("runs", [True, False])
+async def test_a_loop_hears_of_writes_as_long_as_it_runs(path: Path, runs: bool) -> None:
+    calls = Calls(runs=runs)
+    outcomes: list[tuple[int, BrokerError | None]] = []
+    told = trio.Event()
+
+    def done(version: int, error: BrokerError | None) -> None:
+        outcomes.append((version, error))
+        told.set()
+
+    async with open_embedded(path, calls=calls) as store:
+        calls.runs = False
+        assert await store.put("/a", b"1", ABSENT) == 0
+        calls.runs = runs
+        assert store.put_at_once("/a", b"2", 0, done)
+        assert calls.expected == 1, "a moment later"
+        if runs:
+            calls.asked.get()()
+            assert outcomes == [(1, None)]
+        else:
+            await told.wait()
+        assert calls.expected == 0
+        calls.runs = False
+    assert outcomes == [(1, None)]
+
+
+async def test_a_write_without_a_task_is_for_what_is_there_and_while_it_is_open(path: Path) -> None:
+    def never(version: int, error: BrokerError | None) -> None:
+        pytest.fail(f"{version} {error}")
+
+    async with open_embedded(path) as store:
+        assert not store.put_at_once("/a", b"", ABSENT, never)
+        assert await store.get("/a") is None
+    assert not store.put_at_once("/a", b"", 0, never)
+
+
+async def test_a_mistake_behind_one_write_is_not_that_of_others(
+    path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    def mistaken(version: int, error: BrokerError | None) -> None:
+        raise ZeroDivisionError
+
+    async with open_embedded(path) as store:
+        await store.put("/a", b"1", ABSENT)
+        assert store.put_at_once("/a", b"2", 0, mistaken)
+        assert await store.put("/a", b"3", 1) == 2
+    assert "what follows a write of /a failed" in caplog.text
 
 
 WRITER = """

@@ -7,7 +7,7 @@ import pytest
 import trio
 import trio.testing
 
-from magnetar.core.kernel.errors import AlreadyExists, BadVersion, NotFound
+from magnetar.core.kernel.errors import AlreadyExists, BadVersion, BrokerError, NotFound
 from magnetar.core.ports.metadata_store import ABSENT, MetadataStore, Versioned
 from magnetar.core.testing.metadata import overwrite, remove
 
@@ -43,6 +43,30 @@ async def a_version_is_written_over_once(store: MetadataStore) -> None:
     assert await store.put("/a", b"2", 0) == 1
     with pytest.raises(BadVersion):
         await store.put("/a", b"3", 0)
+    assert await store.get("/a") == Versioned(b"2", 1)
+
+
+async def writes_without_a_task(store: MetadataStore) -> None:
+    """Not every store is able to; one that is says the same as by `put`, and later."""
+    outcomes: list[tuple[int, BrokerError | None]] = []
+    told = trio.Event()
+
+    def done(version: int, error: BrokerError | None) -> None:
+        outcomes.append((version, error))
+        told.set()
+
+    await overwrite(store, "/a", b"1")
+    if not store.put_at_once("/a", b"2", 0, done):
+        assert await store.get("/a") == Versioned(b"1", 0)
+        return
+    assert outcomes == []
+    await told.wait()
+    assert outcomes == [(1, None)]
+    assert await store.get("/a") == Versioned(b"2", 1)
+    told = trio.Event()
+    assert store.put_at_once("/a", b"3", 0, done)
+    await told.wait()
+    assert isinstance(outcomes[1][1], BadVersion)
     assert await store.get("/a") == Versioned(b"2", 1)
 
 
@@ -240,6 +264,7 @@ CHECKS: list[Check] = [
     any_bytes_are_kept,
     absent_means_create,
     a_version_is_written_over_once,
+    writes_without_a_task,
     deletion,
     versions_begin_at_0_again,
     all_that_was_written_is_read,

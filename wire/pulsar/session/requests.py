@@ -13,6 +13,8 @@ Limits:
 - `UNDER_WAY_MAX` requests of all connections are under way. Beyond that, each connection may have
   one, so that slow requests do not delay those of other connections for ever.
 - `BEGIN_MAX` requests begin in one turn of the loop, which then serves other protocols.
+- Some need no task: plain calls begin them, and answer when the metadata calls back. They are under
+  way as others are, and begin so only while few are, and none of their connection waits.
 - While a connection does not receive its answers, none of its requests begins.
 
 Invariants: a waiting request is dropped when its connection closes; `RequestSchedule` knows every
@@ -47,6 +49,9 @@ UNDER_WAY_MAX: Final = 1_000
 """Requests of all connections that are under way; each has a task of about 10 KiB."""
 BEGIN_MAX: Final = 32
 """Requests that begin in one turn of the loop; a lookup takes 50 us."""
+AT_ONCE_MAX: Final = 32
+"""Requests of all connections that are under way, with which another one may begin without a task:
+as many are carried out in one sweep."""
 FREE_BYTES_MAX: Final = 8 * 1024
 """The size of a small request: it has texts of a kilobyte or two."""
 EVENT_BYTES: Final = 512
@@ -212,13 +217,40 @@ class RequestQueue:
             if not client.gone:
                 await self._handle(request)
         finally:
-            self.under_way -= 1
-            client.connection.has_answered(request.size)
-            if client.connection.paused & PAUSE_REQUESTS:
-                client.reassure(self._clock.monotonic())
-                if 2 * len(self) <= REQUESTS_MAX:
-                    client.connection.resume(PAUSE_REQUESTS)
-            self._schedule.done(self)
+            self._is_done(request.size)
+
+    def _is_done(self, size: int) -> None:
+        client = self._client
+        self.under_way -= 1
+        client.connection.has_answered(size)
+        if client.connection.paused & PAUSE_REQUESTS:
+            client.reassure(self._clock.monotonic())
+            if 2 * len(self) <= REQUESTS_MAX:
+                client.connection.resume(PAUSE_REQUESTS)
+        self._schedule.done(self)
+
+    # -- requests that need no task -----------------------------------------------------------
+
+    @property
+    def may_begin_at_once(self) -> bool:
+        """Whether a small request may begin as a plain call, before what comes behind it."""
+        few = self.under_way < FREE_MAX and self._schedule.under_way < AT_ONCE_MAX
+        return few and not self._later and not self._client.connection.takes_too_little
+
+    def has_begun(self) -> None:
+        """Count a request that is under way without a task; `answer` follows."""
+        self.under_way += 1
+        self._schedule.under_way += 1
+
+    def answer(self, event: events.Event, error: BrokerError | None, reply: bytes) -> None:
+        """Answer it, and count it no more."""
+        try:
+            if error is None:
+                self._client.reply(reply)
+            else:
+                self._client.refuse(event, error)
+        finally:
+            self._is_done(0)
 
     async def _handle(self, request: WaitingRequest) -> None:
         client = self._client

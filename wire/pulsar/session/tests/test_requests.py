@@ -3,6 +3,7 @@
 import pytest
 import trio
 
+from magnetar.core.kernel.errors import NotReady
 from magnetar.core.kernel.names import TopicName
 from magnetar.core.link.memory.pauses import PAUSE_REQUESTS
 from magnetar.wire.pulsar import commands_pb2 as pb
@@ -174,6 +175,32 @@ async def test_those_that_are_coming_count_among_those_that_are_attached(
         received = await client.says(*map(make, range(3)))
         errors = [each.body.error for each in received if each.kind == "ERROR"]
         assert errors == [pb.NotAllowedError]
+
+
+async def test_few_begin_without_a_task_and_none_before_others(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client, other = await together(stage, 2)
+    waiting, event = client.session.requests, events.GetSchema(1, "t", None)
+    for _ in range(FREE_MAX):
+        assert waiting.may_begin_at_once
+        waiting.has_begun()
+    assert not waiting.may_begin_at_once
+    assert other.session.requests.may_begin_at_once
+    monkeypatch.setattr(requests, "AT_ONCE_MAX", FREE_MAX)
+    assert not other.session.requests.may_begin_at_once
+    for error in (None, NotReady("not yet"), *[None] * (FREE_MAX - 2)):
+        waiting.answer(event, error, peer.pong())
+    received = await client.receive()
+    assert kinds(received).count("PONG") == FREE_MAX - 1
+    assert len(received) == FREE_MAX
+    assert len(waiting) == 0
+    assert waiting.may_begin_at_once
+    client.line.takes_too_little = True
+    assert not waiting.may_begin_at_once
+    client.feed(*lookups(1))
+    client.line.takes_too_little = False
+    assert not waiting.may_begin_at_once, "one waits"
 
 
 async def test_lists_are_made_one_at_a_time(stage: Stage) -> None:

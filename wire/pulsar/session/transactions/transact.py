@@ -9,6 +9,9 @@ A client need not wait for answers: an END_TXN is decided after what comes befor
 connection, and what comes later is carried out after the decision. The first of several END_TXN
 counts. What is added to a transaction at a time is stored at a time.
 
+Most END_TXN find the transaction at rest, with no request for it before them. They are decided by
+plain calls, without a task, where the metadata is able to write so.
+
 END_TXN_ON_PARTITION and END_TXN_ON_SUBSCRIPTION are for brokers to send to each other, and refused:
 here core itself goes to topics and subscriptions.
 """
@@ -21,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import trio
 
-from magnetar.core.kernel.errors import Unsupported
+from magnetar.core.kernel.errors import BrokerError, Unsupported
 from magnetar.wire.pulsar import events, refusals, replies
 
 if TYPE_CHECKING:
@@ -114,7 +117,26 @@ class CoordinatorHandlers:
         self._ask_in_order(event, self._add_subscriptions, ends=False)
 
     def on_end_txn(self, event: events.EndTxn) -> None:
-        self._ask_in_order(event, self._end, ends=True)
+        if not self._end_at_once(event):
+            self._ask_in_order(event, self._end, ends=True)
+
+    def _end_at_once(self, event: events.EndTxn) -> bool:
+        """Decide a transaction as a plain call, if no request for it is before this one."""
+        requests, orders = self._requests, self._orders
+        if self._transactions is None or not requests.may_begin_at_once:
+            return False
+        if orders is not None and event.txn in orders:
+            return False
+        done = partial(self._ended, event)
+        begun = self._transactions.end_at_once(
+            event.txn, self._client.owns, commit=event.commit, done=done
+        )
+        if begun:
+            requests.has_begun()
+        return begun
+
+    def _ended(self, event: events.EndTxn, error: BrokerError | None) -> None:
+        self._requests.answer(event, error, replies.txn_ended(event.request_id, event.txn))
 
     def _ask_in_order(self, event: Any, carry_out: CarryOut, *, ends: bool) -> None:
         """Have a request carried out after those of its transaction that it may not overtake."""
