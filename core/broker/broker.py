@@ -136,6 +136,7 @@ class Broker:
         work = SweepWork(clock, schedule, gathers=settings.gathers_appends)
         self.dispatch, self.store = work.dispatch, work.store
         """The link calls both in each sweep (`core/link/backend.py`)."""
+        self.gather = work.gather
         storage = Storage(
             ledgers,
             metadata,

@@ -115,8 +115,8 @@ class EmbeddedMetadata:
         self._closed = False
         self._ended = trio.Event()
         self._broken: StorageFailed | None = None
-        self._at_once: dict[Write, PutDone] = {}
-        """Who waits for a write without a task."""
+        self._at_once: dict[Write, tuple[bool, PutDone]] = {}
+        """Who waits for a write without a task, and whether that is of a new path."""
         self._versions: dict[str, int] = {}
         """Of paths written last, so that a record which is written again and again costs one
         statement less each time: the thread hands the interpreter over with each of them. The
@@ -173,11 +173,14 @@ class EmbeddedMetadata:
             return await self._write(path, work)
 
     def put_at_once(self, path: str, value: bytes, expected: int, done: PutDone) -> bool:
-        if self._closed or expected == ABSENT:  # a new path moves the listings
+        if self._closed:
             return False
         _check(path)
         write = Write(path, partial(_put, path, value, expected, False))
-        self._at_once[write] = done
+        is_new = expected == ABSENT
+        if is_new:
+            self._listings.begin_move(path)
+        self._at_once[write] = is_new, done
         if self._calls is not None:
             self._calls.expected += 1
         self._queue.put(write)
@@ -186,7 +189,10 @@ class EmbeddedMetadata:
     def _tell_outcome(self, write: Write) -> None:
         if self._calls is not None:
             self._calls.expected -= 1
-        self._at_once.pop(write)(write.result, write.error)
+        is_new, done = self._at_once.pop(write)
+        if is_new:
+            self._listings.end_move()
+        done(write.result, write.error)
 
     async def delete(self, path: str, expected: int) -> None:
         with self._listings.moving(path):

@@ -69,14 +69,20 @@ class Listings:
     @contextmanager
     def moving(self, path: str) -> Iterator[None]:
         """While this path is being made or deleted."""
+        self.begin_move(path)
+        try:
+            yield
+        finally:
+            self.end_move()
+
+    def begin_move(self, path: str) -> None:
         self._moving += 1
         self._moves += 1
         for start in [each for each in self._kept if path.startswith(each)]:
             del self._kept[start]
-        try:
-            yield
-        finally:
-            self._moving -= 1
+
+    def end_move(self) -> None:
+        self._moving -= 1
 
     def _keep(self, start: str, names: list[str]) -> None:
         self._kept[start] = names

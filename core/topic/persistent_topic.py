@@ -142,11 +142,8 @@ class PersistentTopic:
         self._listeners.append(listener)
 
     async def begin_transactions(self) -> None:
-        """Store that the log has transactions, before the first entry of one. `NotAllowed` if it
-        may have no more of them.
-        """
-        restrictions.check_changeable(self.name)
-        self.transactions.index.check_room(self.env.aborted.count)
+        """Store that the log has transactions, before the first entry of one."""
+        self.check_may_have_transactions()
         if self.transactions.present:
             return
         async with self._attaching:
@@ -157,6 +154,11 @@ class PersistentTopic:
             if self.fenced:
                 raise NotReady("the topic is being unloaded")
             await self.transactions.begin()
+
+    def check_may_have_transactions(self) -> None:
+        """Raise `NotAllowed` if it may have no more of them."""
+        restrictions.check_changeable(self.name)
+        self.transactions.index.check_room(self.env.aborted.count)
 
     def show_committed(self, key: TransactionKey) -> None:
         """Have readers not wait for the marker of a transaction that is committed, which follows.

@@ -35,7 +35,7 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import msgspec
 import trio
@@ -43,9 +43,8 @@ from msgspec.structs import replace
 
 from magnetar.core.cluster.owned_record import RecordState
 from magnetar.core.cluster.owned_records import OwnedRecords, RecordKind
-from magnetar.core.cluster.ownership import Ownership
+from magnetar.core.cluster.ownership import ALONE
 from magnetar.core.entry.form import TransactionalForm
-from magnetar.core.kernel.clock import Clock
 from magnetar.core.kernel.errors import (
     BrokerError,
     Corrupted,
@@ -55,11 +54,10 @@ from magnetar.core.kernel.errors import (
 )
 from magnetar.core.kernel.names import TopicName
 from magnetar.core.ports.ledger_store import Done
-from magnetar.core.ports.metadata_store import MetadataStore
-from magnetar.core.topic.topic import Topic
 from magnetar.core.transactions.insistence import Step, insist, insist_on_all
 from magnetar.core.transactions.kind import REUSED, TransactionKind
 from magnetar.core.transactions.slot import TransactionSlot
+from magnetar.core.transactions.topic_host import TopicHost
 from magnetar.core.transactions.transaction import (
     AT_REST,
     PendingCommit,
@@ -81,22 +79,6 @@ CommitPending = Callable[[Iterable[PendingCommit]], Awaitable[None]]
 async def nothing_pending(pending: Iterable[PendingCommit]) -> None:
     """`CommitPending` where transactions have no pending commits."""
     assert not pending, "there are none"
-
-
-class TopicHost(Protocol):
-    """The broker as the coordinator uses it."""
-
-    metadata: MetadataStore
-    ownership: Ownership
-    clock: Clock
-    topics: dict[str, Topic]
-    """Those that are loaded, by their full names."""
-
-    async def topic(self, name: TopicName, *, create: bool) -> Topic: ...
-
-    async def unload(self, name: TopicName) -> None: ...
-
-    def spawn(self, task: Callable[..., object], *args: object) -> None: ...
 
 
 class TransactionCoordinator:
@@ -125,6 +107,8 @@ class TransactionCoordinator:
         self._slots: dict[str, TransactionSlot] = {}
         self._over: list[TransactionSlot] = []
         """Those whose records are to be deleted, soon and together."""
+        self._alone = broker.ownership is ALONE
+        """No other broker can own what this one has begun."""
         self._over_size = 0
         """How many are over, and their records not deleted yet."""
         self._writers: dict[int, TransactionSlot] = {}
@@ -358,17 +342,9 @@ class TransactionCoordinator:
         """Add logs and participants; the first ones begin the transaction."""
         found = slot.transaction
         assert found is not None, "a transaction begins with its writer"
-        assert not found.decided, "nothing new comes into what is decided"
-        if found.state is not TransactionState.ONGOING:
-            now_ms = self._broker.clock.wall_ms()
-            found = replace(found, state=TransactionState.ONGOING, began_ms=now_ms)
+        now_ms = self._broker.clock.wall_ms()
         await self.store(
-            slot,
-            found,
-            logs=tuple(dict.fromkeys((*found.logs, *logs))),
-            participants=tuple(dict.fromkeys((*found.participants, *participants))),
-            pending=(*found.pending, *pending),
-            spellings={**found.spellings, **spellings},
+            slot, found.extended(now_ms, logs, participants, spellings, pending=pending)
         )
 
     async def decide(
@@ -386,28 +362,44 @@ class TransactionCoordinator:
         self._tell(found, commit, timed_out)
         self._finish_later(slot)
 
-    def ready_slot(self, name: str) -> TransactionSlot | None:
-        """The slot of a stored transaction that may be changed at once; None if its turn has to be
-        awaited. Plain call.
+    def take(self, name: str) -> TransactionSlot | None:
+        """Take the turn to change a transaction, until `give_back`. Plain call; None if the turn
+        has to be awaited, or the record to be read.
         """
         slot = self._slots.get(name)
-        if slot is None or slot.lost or slot.begun is not None or not slot.lock.value:
+        if slot is None or slot.lost or not slot.lock.value:
             return None
-        return slot if slot.record.state is RecordState.HELD else None
+        if slot.record.state is not RecordState.HELD or not (slot.begun is None or self._alone):
+            return None
+        slot.lock.acquire_nowait()
+        return slot
 
-    def decide_at_once(self, slot: TransactionSlot, *, commit: bool, done: Done) -> bool:
-        """`decide` as a plain call, of a slot that is ready; `done` is called on the loop. False,
+    def give_back(self, slot: TransactionSlot) -> None:
+        """Give the turn back."""
+        slot.lock.release()
+        self._drop_unused(slot)
+
+    def store_at_once(self, slot: TransactionSlot, changed: Transaction, done: Done) -> bool:
+        """`store` as a plain call, by who has taken the turn; `done` is called on the loop. False,
         and nothing is done, if it takes a task.
         """
-        found, state = _decision(slot, commit=commit)
-        changed = replace(found, changed_ms=self._broker.clock.wall_ms(), state=state)
-        decided = partial(self._decided_at_once, slot, found, commit, done)
-        if not slot.record.write_at_once(changed, decided):
-            return False
-        slot.lock.acquire_nowait()
-        return True
+        changed = replace(changed, changed_ms=self._broker.clock.wall_ms())
+        return slot.record.write_at_once(changed, partial(self._stored, slot, done))
 
-    def _decided_at_once(
+    def _stored(self, slot: TransactionSlot, done: Done, error: BrokerError | None) -> None:
+        if isinstance(error, Fenced):
+            error = self._lost(slot)
+        elif error is None:
+            self._know(slot)
+        done(error)
+
+    def decide_at_once(self, slot: TransactionSlot, *, commit: bool, done: Done) -> bool:
+        """`decide` likewise."""
+        found, state = _decision(slot, commit=commit)
+        decided = partial(self._decided, slot, found, commit, done)
+        return self.store_at_once(slot, replace(found, state=state), decided)
+
+    def _decided(
         self,
         slot: TransactionSlot,
         found: Transaction,
@@ -416,16 +408,11 @@ class TransactionCoordinator:
         error: BrokerError | None,
     ) -> None:
         try:
-            if isinstance(error, Fenced):
-                error = self._lost(slot)
-            elif error is None:
-                self._know(slot)
+            if error is None:
                 self._tell(found, commit, timed_out=False)
                 self._finish_later(slot)
         finally:
-            slot.lock.release()
-            self._drop_unused(slot)
-        done(error)
+            done(error)
 
     async def _time_out(self, slot: TransactionSlot) -> None:
         async with self.alone_with(slot.name, settled=False) as slot:

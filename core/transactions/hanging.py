@@ -30,7 +30,8 @@ from magnetar.core.kernel.cooperation import Cooperative
 from magnetar.core.kernel.errors import BrokerError, NotOwned, TopicNotFound
 from magnetar.core.kernel.names import TopicName
 from magnetar.core.topic.persistent_topic import PersistentTopic
-from magnetar.core.transactions.coordinator import TopicHost, TransactionCoordinator
+from magnetar.core.transactions.coordinator import TransactionCoordinator
+from magnetar.core.transactions.topic_host import TopicHost
 from magnetar.core.transactions.transaction_id import TransactionId, name_of, shown
 from magnetar.core.transactions.unloaded_topics import unloaded_topics
 

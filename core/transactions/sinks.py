@@ -54,7 +54,7 @@ from msgspec.structs import replace
 from magnetar.core.cluster.owned_record import OwnedRecord, RecordState
 from magnetar.core.cluster.owned_records import OwnedRecords, RecordKind
 from magnetar.core.kernel.errors import BrokerError, Fenced, Invalid, NotAllowed, Overloaded
-from magnetar.core.transactions.coordinator import TopicHost, TransactionCoordinator
+from magnetar.core.transactions.coordinator import TransactionCoordinator
 from magnetar.core.transactions.sink_record import (
     NEVER,
     Attempt,
@@ -66,6 +66,7 @@ from magnetar.core.transactions.sink_record import (
     place_of,
 )
 from magnetar.core.transactions.slot import TransactionSlot
+from magnetar.core.transactions.topic_host import TopicHost
 from magnetar.core.transactions.transaction import Transaction, TransactionState
 
 log = logging.getLogger(__name__)

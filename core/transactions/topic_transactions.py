@@ -45,13 +45,11 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Collection, Iterator, Mapping
 from contextlib import aclosing, suppress
-from functools import partial
 from typing import Final
 from urllib.parse import quote, unquote
 
 import msgspec
 import trio
-from msgspec import Struct
 
 from magnetar.core.entry.form import TransactionalForm
 from magnetar.core.kernel.cooperation import Cooperative
@@ -68,14 +66,13 @@ from magnetar.core.kernel.errors import (
 from magnetar.core.kernel.names import SYSTEM_NAMESPACE, TopicName
 from magnetar.core.ports.ledger_store import Done
 from magnetar.core.topic.subscription.subscription import PersistentSubscription
-from magnetar.core.transactions.coordinator import (
-    TopicHost,
-    TransactionCoordinator,
-    nothing_pending,
-)
+from magnetar.core.transactions.additions import Addition
+from magnetar.core.transactions.at_once import Owns, TransactionsAtOnce
+from magnetar.core.transactions.coordinator import TransactionCoordinator, nothing_pending
 from magnetar.core.transactions.hanging import HangingTransactions
 from magnetar.core.transactions.kind import TransactionKind
 from magnetar.core.transactions.slot import TransactionSlot
+from magnetar.core.transactions.topic_host import TopicHost
 from magnetar.core.transactions.transaction import Transaction, TransactionState, bytes_of_names
 from magnetar.core.transactions.transaction_id import TransactionId, id_of, name_of, shown
 
@@ -103,24 +100,6 @@ ALL_NAMES_BYTES_MAX: Final = 128 * 1024 * 1024
 END_SECONDS_MAX: Final = 30.0
 """How long `end` waits for the outcome to be stored everywhere; a client may ask again."""
 TTL_MS_MAX: Final = 1 << 53
-
-Owns = Callable[[str], bool]
-"""Whether the caller may use a transaction of that owner."""
-
-
-class Addition(Struct, eq=False):
-    """What a client adds to a transaction; two that say the same are two."""
-
-    logs: list[str]
-    participants: list[str]
-    spellings: dict[str, str]
-
-    def joined(self, other: Addition) -> Addition:
-        return Addition(
-            [*self.logs, *other.logs],
-            [*self.participants, *other.participants],
-            {**self.spellings, **other.spellings},
-        )
 
 
 class TransactionCounts:
@@ -158,6 +137,7 @@ class TopicTransactions:
         self._reserving = trio.Lock()
         self._additions: dict[str, list[Addition]] = {}
         """That wait for their turns, by the name of the transaction."""
+        self.at_once = TransactionsAtOnce(broker, self._coordinator, self)
 
     async def open(self) -> None:
         """Load the transactions that this broker coordinates, and carry out decisions."""
@@ -251,13 +231,24 @@ class TopicTransactions:
 
     async def add_topics(self, key: TransactionId, topics: Collection[str], owns: Owns) -> None:
         """Let messages be published to these topics."""
-        check_count(len(topics))
-        names = {text: TopicName.parse(text) for text in topics}
+        names = _parsed_names(topics)
         _usable(key, self.find(key), owns)
         for name in names.values():
             await self._prepare(name)
-        logs = [name.full for name in names.values()]
-        await self._extend(key, owns, Addition(logs, [], _spelled(names)))
+        await self.extend(key, owns, _of_topics(names))
+
+    def topics_added(self, topics: Collection[str]) -> Addition | None:
+        """The same as an addition, if all of these topics have noted that they have transactions;
+        raises if one may have no more.
+        """
+        names = _parsed_names(topics)
+        for name in names.values():
+            topic = self._broker.topics.get(name.full)
+            stored = None if topic is None or topic.fenced else topic.stored
+            if stored is None or not stored.transactions.present:
+                return None
+            stored.check_may_have_transactions()
+        return _of_topics(names)
 
     async def _prepare(self, name: TopicName) -> None:
         """Have the log note that it has transactions, before the first entry of one; raises if it
@@ -274,12 +265,16 @@ class TopicTransactions:
         self, key: TransactionId, subscriptions: Collection[tuple[str, str]], owns: Owns
     ) -> None:
         """Let messages be acknowledged in these subscriptions, each given after its topic."""
+        await self.extend(key, owns, self.subscriptions_added(subscriptions))
+
+    def subscriptions_added(self, subscriptions: Collection[tuple[str, str]]) -> Addition:
+        """The same as an addition."""
         check_count(len(subscriptions))
         names = {text: TopicName.parse(text) for text, _ in subscriptions}
         participants = [_participant(names[text], name) for text, name in subscriptions]
-        await self._extend(key, owns, Addition([], participants, _spelled(names)))
+        return Addition([], participants, _spelled(names))
 
-    async def _extend(self, key: TransactionId, owns: Owns, added: Addition) -> None:
+    async def extend(self, key: TransactionId, owns: Owns, added: Addition) -> None:
         """Add to a transaction. Clients ask for topics and subscriptions at the same time: whoever
         has the turn stores what all have asked for who wait for theirs, and who come in the same
         turn of the loop.
@@ -294,15 +289,13 @@ class TopicTransactions:
                     return
                 await trio.lowlevel.checkpoint()
                 found = _usable(key, slot.transaction, owns)
-                if slot.logs.issuperset(added.logs) and slot.participants.issuperset(
-                    added.participants
-                ):
+                if added.is_in(slot):
                     return
-                joined, taken = self._checked(found, added), [added]
+                joined, taken = self.checked(found, added), [added]
                 for other in waiting:
                     if other is not added:
                         with suppress(NotAllowed, Overloaded):  # it hears that in its own turn
-                            joined = self._checked(found, joined.joined(other))
+                            joined = self.checked(found, joined.joined(other))
                             taken.append(other)
                 await coordinator.extend(
                     slot,
@@ -317,7 +310,7 @@ class TopicTransactions:
             if not waiting and self._additions.get(name) is waiting:
                 del self._additions[name]
 
-    def _checked(self, found: Transaction, added: Addition) -> Addition:
+    def checked(self, found: Transaction, added: Addition) -> Addition:
         """The addition, if the transaction may have it; else raises."""
         logs, participants, spellings = added.logs, added.participants, added.spellings
         check_count(len(found.logs) + len(found.participants) + len(logs) + len(participants))
@@ -354,42 +347,20 @@ class TopicTransactions:
                 raise _decided(key, found)
         if decided is not None:
             decided()
-        await _until_seen(key, slot, found.state if found.decided else wanted)
+        await self.until_seen(key, slot, found.state if found.decided else wanted)
 
-    def end_at_once(self, key: TransactionId, owns: Owns, *, commit: bool, done: Done) -> bool:
-        """`end` as a plain call, of a transaction that nobody else changes; `done` is called on the
-        loop. False, and nothing is done, if it takes a task, also to find out what is wrong.
-        """
-        slot = self._coordinator.ready_slot(name_of(key))
-        found = slot.transaction if slot is not None else None
-        if slot is None or found is None or found.decided or not owns(found.owner):
-            return False
-        stored = partial(self._decided_at_once, key, slot, commit, done)
-        return self._coordinator.decide_at_once(slot, commit=commit, done=stored)
-
-    def _decided_at_once(
-        self,
-        key: TransactionId,
-        slot: TransactionSlot,
-        commit: bool,
-        done: Done,
-        error: BrokerError | None,
+    async def until_seen(
+        self, key: TransactionId, slot: TransactionSlot, outcome: TransactionState
     ) -> None:
-        if error is not None or (slot.seen.is_set() and not slot.lost):
-            done(error)
-        else:
-            self._broker.spawn(self._call_when_seen, key, slot, commit, done)
-
-    async def _call_when_seen(
-        self, key: TransactionId, slot: TransactionSlot, commit: bool, done: Done
-    ) -> None:
-        wanted = TransactionState.COMMITTING if commit else TransactionState.ABORTING
-        try:
-            await _until_seen(key, slot, wanted)
-        except BrokerError as error:
-            done(error)
-        else:
-            done(None)
+        """Wait until everybody sees an outcome."""
+        if not slot.seen.is_set():
+            with trio.move_on_after(END_SECONDS_MAX):
+                await slot.seen.wait()
+        if not slot.seen.is_set():
+            text = f"transaction {shown(key)} is {outcome.value}, but not everywhere yet"
+            raise NotReady(text)
+        if slot.lost:
+            raise NotCoordinator(f"another broker coordinates transaction {shown(key)}")
 
     def _decided(self, found: Transaction, commit: bool, timed_out: bool) -> None:
         self.counts[id_of(found)[0]].decided(commit=commit, timed_out=timed_out)
@@ -435,22 +406,19 @@ class TopicTransactions:
             await present.end_transaction(id_of(found), committed=committed)
 
 
-async def _until_seen(key: TransactionId, slot: TransactionSlot, outcome: TransactionState) -> None:
-    """Wait until everybody sees an outcome."""
-    if not slot.seen.is_set():
-        with trio.move_on_after(END_SECONDS_MAX):
-            await slot.seen.wait()
-    if not slot.seen.is_set():
-        text = f"transaction {shown(key)} is {outcome.value}, but not everywhere yet"
-        raise NotReady(text)
-    if slot.lost:
-        raise NotCoordinator(f"another broker coordinates transaction {shown(key)}")
-
-
 def check_count(names: int) -> None:
     """Raise `NotAllowed` if a transaction may not have so many topics and subscriptions."""
     if names > NAMES_MAX:
         raise NotAllowed(f"a transaction has at most {NAMES_MAX} topics and subscriptions")
+
+
+def _parsed_names(topics: Collection[str]) -> dict[str, TopicName]:
+    check_count(len(topics))
+    return {text: TopicName.parse(text) for text in topics}
+
+
+def _of_topics(names: Mapping[str, TopicName]) -> Addition:
+    return Addition([name.full for name in names.values()], [], _spelled(names))
 
 
 def _stored_bytes(*names: Collection[str]) -> int:

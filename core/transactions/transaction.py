@@ -13,10 +13,11 @@ Invariant: the state of a transaction is the one that was stored last.
 from __future__ import annotations
 
 import enum
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 
 class TransactionState(enum.Enum):
@@ -76,6 +77,28 @@ class Transaction(Struct, frozen=True):
     @property
     def decided(self) -> bool:
         return self.state in DECIDED
+
+    def extended(
+        self,
+        now_ms: int,
+        logs: Iterable[str],
+        participants: Iterable[str],
+        spellings: Mapping[str, str],
+        *,
+        pending: Iterable[PendingCommit] = (),
+    ) -> Transaction:
+        """With more logs and participants; the first ones begin the transaction."""
+        assert not self.decided, "nothing new comes into what is decided"
+        goes_on = self.state is TransactionState.ONGOING
+        return replace(
+            self,
+            state=TransactionState.ONGOING,
+            began_ms=self.began_ms if goes_on else now_ms,
+            logs=tuple(dict.fromkeys((*self.logs, *logs))),
+            participants=tuple(dict.fromkeys((*self.participants, *participants))),
+            pending=(*self.pending, *pending),
+            spellings={**self.spellings, **spellings},
+        )
 
     def expires_ms(self) -> int:
         """The wall clock time, in ms, at which it is aborted if it is still ongoing."""

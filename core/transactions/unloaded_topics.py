@@ -18,7 +18,7 @@ from magnetar.core.kernel.names import MANAGED_LEDGERS, PERSISTENT, TopicName
 from magnetar.core.ledger import formats
 from magnetar.core.ports.metadata_store import MetadataStore
 from magnetar.core.topic.transaction_buffer import TRANSACTIONAL
-from magnetar.core.transactions.coordinator import TopicHost
+from magnetar.core.transactions.topic_host import TopicHost
 
 log = logging.getLogger(__name__)
 

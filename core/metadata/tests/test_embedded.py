@@ -6,12 +6,14 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import trio
 import trio.testing
 
 from magnetar.core.kernel.errors import (
+    AlreadyExists,
     BadVersion,
     BrokerError,
     NotFound,
@@ -25,6 +27,7 @@ from magnetar.core.metadata.embedded import (
     open_embedded,
 )
 from magnetar.core.metadata.history import Names
+from magnetar.core.metadata.listing import KEPT_MIN
 from magnetar.core.metadata.schema import NUMBERS_RESERVED
 from magnetar.core.ports.metadata_store import ABSENT, Versioned
 from magnetar.core.testing.metadata import ignore_loss, overwrite
@@ -355,14 +358,25 @@ async def test_a_loop_hears_of_writes_as_long_as_it_runs(path: Path, runs: bool)
     assert outcomes == [(1, None)]
 
 
-async def test_a_write_without_a_task_is_for_what_is_there_and_while_it_is_open(path: Path) -> None:
-    def never(version: int, error: BrokerError | None) -> None:
-        pytest.fail(f"{version} {error}")
+async def test_a_new_path_without_a_task_is_in_the_list(path: Path) -> None:
+    outcomes: list[tuple[int, BrokerError | None]] = []
+
+    def done(*outcome: Any) -> None:
+        outcomes.append(outcome)
 
     async with open_embedded(path) as store:
-        assert not store.put_at_once("/a", b"", ABSENT, never)
-        assert await store.get("/a") is None
-    assert not store.put_at_once("/a", b"", 0, never)
+        for number in range(KEPT_MIN):
+            await store.put(f"/n/{number}", b"", ABSENT)
+        assert len(await store.children("/n")) == KEPT_MIN
+        assert store.put_at_once("/n/new", b"", ABSENT, done)
+        assert store.put_at_once("/n/new", b"", ABSENT, done)
+        assert not store._listings._kept, "the list that was kept is not right any more"
+        await store.put("/behind", b"", ABSENT)
+        assert outcomes[0] == (0, None)
+        assert isinstance(outcomes[1][1], AlreadyExists)
+        assert len(await store.children("/n")) == KEPT_MIN + 1
+        assert len(store._listings._kept) == 1, "it is kept again"
+    assert not store.put_at_once("/n/new", b"", 0, done), "it is closed"
 
 
 async def test_a_mistake_behind_one_write_is_not_that_of_others(

@@ -15,7 +15,6 @@ from magnetar.core.cluster.ownership import OwnershipTable, Peer
 from magnetar.core.entry.pulsar import form
 from magnetar.core.kernel.completion import Completion
 from magnetar.core.kernel.errors import (
-    BrokerError,
     NotAllowed,
     NotCoordinator,
     NotReady,
@@ -33,7 +32,6 @@ from magnetar.core.testing.broker import Stores, running
 from magnetar.core.testing.client import ClientConsumer, attached
 from magnetar.core.testing.entries import entry, part
 from magnetar.core.testing.ledgers import MemoryLedger
-from magnetar.core.testing.metadata import overwrite
 from magnetar.core.topic.persistent_topic import PersistentTopic
 from magnetar.core.topic.subscription.subscription import SubscriptionType
 from magnetar.core.transactions import topic_transactions
@@ -181,65 +179,6 @@ async def test_an_end_that_takes_too_long_is_decided_and_may_be_repeated(
                 await transactions.end(key, everybody, commit=False)
         await transactions.end(key, everybody, commit=True)
         assert transactions.find(key) is None
-
-
-@pytest.mark.parametrize("commit", [True, False])
-async def test_an_end_without_a_task(commit: bool, autojump_clock: MockClock) -> None:
-    """A commit that everybody sees has no task at all; an abort is seen when it is stored."""
-    stores = Stores()
-    async with running(stores) as broker:
-        transactions = TopicTransactions(broker, form)
-        target = await topic_of(broker, TARGET)
-        source = await topic_of(broker, SOURCE)
-        await attached(source, SubscriptionType.SHARED)
-        key = await begun(transactions)
-        await publish(target, key, b"1")
-        waiting = Completion[None]()
-        assert transactions.end_at_once(key, everybody, commit=commit, done=waiting.done)
-        assert not transactions.end_at_once(key, everybody, commit=commit, done=never)
-        transactions.check_publish(key, TARGET, everybody)  # it is not stored yet
-        await waiting.result()
-        assert transactions.find(key) is None
-        assert transactions.counts[3].committed == commit
-        assert not transactions.end_at_once(key, everybody, commit=commit, done=never)
-        await trio.sleep(2 * DELETE_SECONDS)
-        assert await stores.metadata.children(topic_transactions.RECORDS) == []
-
-
-async def test_an_end_that_is_seen_later_is_answered_by_a_task(autojump_clock: MockClock) -> None:
-    async with running() as broker:
-        transactions = TopicTransactions(broker, form)
-        await topic_of(broker, TARGET)
-        keys = [await begun(transactions) for _ in range(2)]
-        first, second = Completion[None](), Completion[None]()
-        async with broker._alone_with(TARGET):
-            await broker._put_away(broker.topics[TARGET.full])
-            assert transactions.end_at_once(keys[0], everybody, commit=True, done=first.done)
-            with pytest.raises(NotReady, match="committing, but not everywhere yet"):
-                await first.result()
-            assert transactions.end_at_once(keys[1], everybody, commit=True, done=second.done)
-        await second.result()
-
-
-async def test_an_end_without_a_task_is_for_what_is_ready() -> None:
-    """Everything else is found out by a task, and so is what is wrong."""
-    stores = Stores()
-    async with running(stores) as broker:
-        transactions = TopicTransactions(broker, form)
-        empty = await transactions.begin(0, 60_000, "me")
-        for key in (empty, (0, 77)):
-            assert not transactions.end_at_once(key, everybody, commit=True, done=never)
-        key = await begun(transactions)
-        assert not transactions.end_at_once(key, nobody, commit=True, done=never)
-        await overwrite(stores.metadata, f"{topic_transactions.RECORDS}/3.{key[1]}", b"another's")
-        waiting = Completion[None]()
-        assert transactions.end_at_once(key, everybody, commit=True, done=waiting.done)
-        with pytest.raises(NotCoordinator):
-            await waiting.result()
-
-
-def never(error: BrokerError | None) -> None:
-    pytest.fail(f"called, with {error!r}")
 
 
 async def test_there_are_limits(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -38,3 +38,17 @@ def test_it_is_stored_whole() -> None:
         "t", 1, 2, 3, logs=("a",), participants=("g",), pending=(PendingCommit("g", b"\xff"),)
     )
     assert msgspec.json.decode(msgspec.json.encode(found), type=Transaction) == found
+
+
+def test_the_first_ones_begin_it_and_none_is_twice_in_it() -> None:
+    found = Transaction("t", 1, 0, 1000).extended(5, ["a", "b"], ["p"], {"a": "A"})
+    assert found.state is TransactionState.ONGOING
+    assert found.began_ms == 5
+    found = found.extended(9, ["b", "c"], ["q"], {"c": "C"}, pending=[PendingCommit("q", b"")])
+    assert found.began_ms == 5
+    assert (found.logs, found.participants) == (("a", "b", "c"), ("p", "q"))
+    assert found.spellings == {"a": "A", "c": "C"}
+    assert len(found.pending) == 1
+    decided = msgspec.structs.replace(found, state=TransactionState.COMMITTING)
+    with pytest.raises(AssertionError):
+        decided.extended(9, ["d"], [], {})

@@ -237,10 +237,15 @@ class RequestQueue:
         few = self.under_way < FREE_MAX and self._schedule.under_way < AT_ONCE_MAX
         return few and not self._later and not self._client.connection.takes_too_little
 
-    def has_begun(self) -> None:
-        """Count a request that is under way without a task; `answer` follows."""
+    def begin_at_once(self, begin: Callable[[], bool]) -> bool:
+        """Begin a request as a plain call, which `answer` follows; False if it has not begun."""
         self.under_way += 1
         self._schedule.under_way += 1
+        if begin():
+            return True
+        self.under_way -= 1
+        self._schedule.under_way -= 1
+        return False
 
     def answer(self, event: events.Event, error: BrokerError | None, reply: bytes) -> None:
         """Answer it, and count it no more."""

@@ -184,7 +184,8 @@ async def test_few_begin_without_a_task_and_none_before_others(
     waiting, event = client.session.requests, events.GetSchema(1, "t", None)
     for _ in range(FREE_MAX):
         assert waiting.may_begin_at_once
-        waiting.has_begun()
+        assert not waiting.begin_at_once(lambda: False)
+        assert waiting.begin_at_once(lambda: True)
     assert not waiting.may_begin_at_once
     assert other.session.requests.may_begin_at_once
     monkeypatch.setattr(requests, "AT_ONCE_MAX", FREE_MAX)

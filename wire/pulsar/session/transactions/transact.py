@@ -9,8 +9,8 @@ A client need not wait for answers: an END_TXN is decided after what comes befor
 connection, and what comes later is carried out after the decision. The first of several END_TXN
 counts. What is added to a transaction at a time is stored at a time.
 
-Most END_TXN find the transaction at rest, with no request for it before them. They are decided by
-plain calls, without a task, where the metadata is able to write so.
+Most requests find the transaction at rest, with none for it before them. They are carried out by
+plain calls, without a task, where the metadata is able to write so (`at_once.py`).
 
 END_TXN_ON_PARTITION and END_TXN_ON_SUBSCRIPTION are for brokers to send to each other, and refused:
 here core itself goes to topics and subscriptions.
@@ -28,6 +28,7 @@ from magnetar.core.kernel.errors import BrokerError, Unsupported
 from magnetar.wire.pulsar import events, refusals, replies
 
 if TYPE_CHECKING:
+    from magnetar.core.transactions.at_once import TransactionsAtOnce
     from magnetar.core.transactions.topic_transactions import TopicTransactions
     from magnetar.core.transactions.transaction_id import TransactionId
     from magnetar.wire.pulsar.session.client import PulsarClient
@@ -111,32 +112,61 @@ class CoordinatorHandlers:
         self._client.reply(replies.new_txn(event.request_id, txn))
 
     def on_add_partitions(self, event: events.AddPartitionsToTxn) -> None:
-        self._ask_in_order(event, self._add_partitions, ends=False)
+        at_once = self._at_once_if_first(event)
+        if at_once is None or not self._requests.begin_at_once(
+            partial(
+                at_once.add_topics,
+                event.txn,
+                event.topics,
+                self._client.owns,
+                partial(self._answer, event, replies.partitions_added),
+            )
+        ):
+            self._ask_in_order(event, self._add_partitions, ends=False)
 
     def on_add_subscriptions(self, event: events.AddSubscriptionsToTxn) -> None:
-        self._ask_in_order(event, self._add_subscriptions, ends=False)
+        at_once = self._at_once_if_first(event)
+        if at_once is None or not self._requests.begin_at_once(
+            partial(
+                at_once.add_subscriptions,
+                event.txn,
+                event.subscriptions,
+                self._client.owns,
+                partial(self._answer, event, replies.subscriptions_added),
+            )
+        ):
+            self._ask_in_order(event, self._add_subscriptions, ends=False)
 
     def on_end_txn(self, event: events.EndTxn) -> None:
-        if not self._end_at_once(event):
+        at_once = self._at_once_if_first(event)
+        if at_once is None or not self._requests.begin_at_once(
+            partial(
+                at_once.end,
+                event.txn,
+                self._client.owns,
+                commit=event.commit,
+                done=partial(self._answer, event, replies.txn_ended),
+            )
+        ):
             self._ask_in_order(event, self._end, ends=True)
 
-    def _end_at_once(self, event: events.EndTxn) -> bool:
-        """Decide a transaction as a plain call, if no request for it is before this one."""
-        requests, orders = self._requests, self._orders
-        if self._transactions is None or not requests.may_begin_at_once:
-            return False
-        if orders is not None and event.txn in orders:
-            return False
-        done = partial(self._ended, event)
-        begun = self._transactions.end_at_once(
-            event.txn, self._client.owns, commit=event.commit, done=done
-        )
-        if begun:
-            requests.has_begun()
-        return begun
+    def _at_once_if_first(self, event: Any) -> TransactionsAtOnce | None:
+        """Where a request begins as a plain call, if none of its transaction is before it in the
+        queue.
+        """
+        if self._transactions is None or not self._requests.may_begin_at_once:
+            return None
+        if self._orders is not None and event.txn in self._orders:
+            return None
+        return self._transactions.at_once
 
-    def _ended(self, event: events.EndTxn, error: BrokerError | None) -> None:
-        self._requests.answer(event, error, replies.txn_ended(event.request_id, event.txn))
+    def _answer(
+        self,
+        event: Any,
+        reply: Callable[[int, TransactionId], bytes],
+        error: BrokerError | None,
+    ) -> None:
+        self._requests.answer(event, error, reply(event.request_id, event.txn))
 
     def _ask_in_order(self, event: Any, carry_out: CarryOut, *, ends: bool) -> None:
         """Have a request carried out after those of its transaction that it may not overtake."""
