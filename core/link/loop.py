@@ -332,6 +332,7 @@ class Link:
 
     def _serve_servers(self) -> None:
         """Thousands of ready clients wait for many sweeps; what they wait for does not."""
+        self.thread_calls.make_waiting()
         for call in list(self._servers.values()):
             call()
 

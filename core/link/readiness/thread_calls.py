@@ -13,6 +13,7 @@ import os
 import threading
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 
 from magnetar.core.link.readiness.poller import READ, Poller
 
@@ -50,8 +51,15 @@ class CallsInSweeps:
         return self._bell
 
     def make(self) -> None:
-        os.eventfd_read(self._bell)
+        """Make all that have been accepted."""
+        with suppress(BlockingIOError):  # the bell of the last ones may have been heard before
+            os.eventfd_read(self._bell)
         self._make_all()
+
+    def make_waiting(self) -> None:
+        """The same, at any time."""
+        if self._calls:
+            self.make()
 
     def end(self) -> None:
         """The link ends."""

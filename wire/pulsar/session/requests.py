@@ -231,11 +231,14 @@ class RequestQueue:
 
     # -- requests that need no task -----------------------------------------------------------
 
-    @property
-    def may_begin_at_once(self) -> bool:
-        """Whether a small request may begin as a plain call, before what comes behind it."""
+    def may_begin_at_once(self, event: events.Event) -> bool:
+        """Whether a request may begin as a plain call: it is small, few are under way, and none of
+        this connection waits.
+        """
         few = self.under_way < FREE_MAX and self._schedule.under_way < AT_ONCE_MAX
-        return few and not self._later and not self._client.connection.takes_too_little
+        if not few or self._later or self._client.connection.takes_too_little:
+            return False
+        return size_of(event) <= FREE_BYTES_MAX
 
     def begin_at_once(self, begin: Callable[[], bool]) -> bool:
         """Begin a request as a plain call, which `answer` follows; False if it has not begun."""

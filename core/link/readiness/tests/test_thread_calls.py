@@ -40,10 +40,15 @@ def test_what_is_accepted_is_made_once_and_in_order() -> None:
     calls.make()
     assert made == [0, 1, 2]
     assert poller.ready(0, 8) == []
+    calls.make_waiting()
     in_a_thread(lambda: calls.call(lambda: made.append(3)))
     assert made == [0, 1, 2]
+    calls.make_waiting()
+    assert made == [0, 1, 2, 3]
+    calls.make()
+    in_a_thread(lambda: calls.call(lambda: made.append(4)))
     calls.end()
-    assert made == [0, 1, 2, 3], "the last ones are made when the link ends"
+    assert made == [0, 1, 2, 3, 4], "the last ones are made when the link ends"
     poller.close()
 
 

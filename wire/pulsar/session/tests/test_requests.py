@@ -183,25 +183,26 @@ async def test_few_begin_without_a_task_and_none_before_others(
     client, other = await together(stage, 2)
     waiting, event = client.session.requests, events.GetSchema(1, "t", None)
     for _ in range(FREE_MAX):
-        assert waiting.may_begin_at_once
+        assert waiting.may_begin_at_once(event)
         assert not waiting.begin_at_once(lambda: False)
         assert waiting.begin_at_once(lambda: True)
-    assert not waiting.may_begin_at_once
-    assert other.session.requests.may_begin_at_once
+    assert not waiting.may_begin_at_once(event)
+    assert other.session.requests.may_begin_at_once(event)
     monkeypatch.setattr(requests, "AT_ONCE_MAX", FREE_MAX)
-    assert not other.session.requests.may_begin_at_once
+    assert not other.session.requests.may_begin_at_once(event)
     for error in (None, NotReady("not yet"), *[None] * (FREE_MAX - 2)):
         waiting.answer(event, error, peer.pong())
     received = await client.receive()
     assert kinds(received).count("PONG") == FREE_MAX - 1
     assert len(received) == FREE_MAX
     assert len(waiting) == 0
-    assert waiting.may_begin_at_once
+    assert waiting.may_begin_at_once(event)
+    assert not waiting.may_begin_at_once(events.Lookup(1, "t" * requests.FREE_BYTES_MAX))
     client.line.takes_too_little = True
-    assert not waiting.may_begin_at_once
+    assert not waiting.may_begin_at_once(event)
     client.feed(*lookups(1))
     client.line.takes_too_little = False
-    assert not waiting.may_begin_at_once, "one waits"
+    assert not waiting.may_begin_at_once(event), "one waits"
 
 
 async def test_lists_are_made_one_at_a_time(stage: Stage) -> None:

@@ -154,7 +154,7 @@ class CoordinatorHandlers:
         """Where a request begins as a plain call, if none of its transaction is before it in the
         queue.
         """
-        if self._transactions is None or not self._requests.may_begin_at_once:
+        if self._transactions is None or not self._requests.may_begin_at_once(event):
             return None
         if self._orders is not None and event.txn in self._orders:
             return None
