@@ -301,8 +301,10 @@ class Standalone:
             self._ports = None
 
     def _clean_up(self) -> None:
-        self.kill()
-        self._release_ports()
+        try:
+            self.kill()
+        finally:
+            self._release_ports()
         if self._folder is not None:
             self._last_words = self.logs()[-LAST_WORDS_MAX:]
             self._folder.remove()

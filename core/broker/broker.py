@@ -201,8 +201,7 @@ class Broker:
         try:
             self._nursery.start_soon(task, *args)  # type: ignore[arg-type]  # any coroutine function
         except RuntimeError:  # the nursery is closed
-            if not self._stopping:
-                raise
+            log.debug("a task is not begun, the broker has ended: %s", task)
 
     # -- topics -------------------------------------------------------------------------------
 

@@ -134,7 +134,7 @@ class Link:
         self._passed = PassedOver()
         self._others = OtherTasks()
         self._was_due = False
-        """Whether a write of the journal was on its way at the end of the last turn."""
+        """Whether a write of the journal, or of metadata, was on its way after the last turn."""
         self._slept = -math.inf
         """When the link last began to wait in trio."""
         self._requests_high = False
@@ -196,7 +196,6 @@ class Link:
     async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Serve until cancelled; then every connection is closed."""
         self._settler.begin()
-        self._watched[self.thread_calls.begin(self.poller)] = self.thread_calls.make
         async with trio.open_nursery() as nursery:
             self.nursery = nursery
             task_status.started()
@@ -205,6 +204,7 @@ class Link:
             nursery.start_soon(self._settler.run)
             trio.lowlevel.add_instrument(self._others)
             try:
+                self._watched[self.thread_calls.begin(self.poller)] = self.thread_calls.make
                 await trio.lowlevel.wait_readable(self.poller.fileno())
                 self._others.find_events(self.poller.fileno())
                 while True:

@@ -172,6 +172,10 @@ class EmbeddedMetadata:
         with self._listings.moving(path):
             return await self._write(path, work)
 
+    @property
+    def puts_at_once(self) -> bool:
+        return True
+
     def put_at_once(self, path: str, value: bytes, expected: int, done: PutDone) -> bool:
         if self._closed:
             return False

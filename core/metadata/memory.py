@@ -41,6 +41,10 @@ class MemoryMetadata:
         self._tell(path)
         return version + 1
 
+    @property
+    def puts_at_once(self) -> bool:
+        return True
+
     def put_at_once(self, path: str, value: bytes, expected: int, done: PutDone) -> bool:
         trio.lowlevel.current_trio_token().run_sync_soon(self._put, path, value, expected, done)
         return True

@@ -40,9 +40,14 @@ class MetadataStore(Protocol):
         """
         ...
 
+    @property
+    def puts_at_once(self) -> bool:
+        """Whether the store is able to `put_at_once`; it never changes."""
+        ...
+
     def put_at_once(self, path: str, value: bytes, expected: int, done: PutDone) -> bool:
-        """`put` as a plain call, where the store is able to: `done` is called later, on the loop,
-        with what it would return or raise. Otherwise False, and nothing is written.
+        """`put` as a plain call: `done` is called later, on the loop, with what it would return or
+        raise. False, and nothing is written, if the store is closed or not able to.
         """
         ...
 

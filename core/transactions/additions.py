@@ -7,16 +7,17 @@ stored by one write at its end, and what comes during that write by the next one
     GATHERING   the write follows in this sweep       WRITING; over, if nothing is left to write
     WRITING     it is under way                       WRITING, if more has come; over
 
-What cannot be stored so is left to tasks, which wait for their turns and find out what is wrong.
+What cannot be stored so is left to a task, which takes over the turn and finds out what is wrong.
+So what waits for the turn, such as the end, is carried out after all that came before it.
 
 Invariant: from the first addition until it is over the turn to change the transaction is taken.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from msgspec import Struct
 
@@ -46,13 +47,11 @@ class Addition(Struct, eq=False):
         return has_logs and slot.participants.issuperset(self.participants)
 
 
-class WaitingAddition(Struct, eq=False):
+class WaitingAddition(NamedTuple):
     """An addition, and who waits for it."""
 
     added: Addition
     done: Done
-    by_task: Callable[[], None]
-    """Leaves it to a task."""
 
 
 class AdditionStore(Protocol):
@@ -70,6 +69,10 @@ class AdditionStore(Protocol):
         """The turn ends."""
         ...
 
+    def leave(self, slot: TransactionSlot, left: Sequence[WaitingAddition]) -> None:
+        """Have a task add these, and end the turn then."""
+        ...
+
 
 class GatheredAdditions:
     """Those to one transaction, whose turn has been taken. See the module's docstring."""
@@ -84,12 +87,17 @@ class GatheredAdditions:
     def add(self, waiting: WaitingAddition) -> None:
         self._waiting.append(waiting)
 
+    @property
+    def is_awaited(self) -> bool:
+        """Whether others wait for the turn: what comes now comes after them."""
+        return self._slot.lock.statistics().tasks_waiting > 0
+
     def write(self) -> None:
         """Store what has been gathered."""
         gathered, self._waiting = self._waiting, []
         found = self._slot.transaction
         if found is None or found.decided:
-            self._leave(gathered)
+            self._store.leave(self._slot, gathered)
             return
         joined, taken = Addition([], [], {}), list[WaitingAddition]()
         for each in gathered:
@@ -100,27 +108,26 @@ class GatheredAdditions:
             try:
                 self._store.check(found, more)
             except BrokerError as error:
-                each.done(error)
+                if taken:  # with what others ask for: it may still have it behind them
+                    self._waiting.append(each)
+                else:
+                    each.done(error)
             else:
                 joined = more
                 taken.append(each)
         if not taken:
             self._store.over(self._slot)
         elif not self._store.extend(self._slot, joined, partial(self._stored, taken)):
-            self._leave(taken)
+            left, self._waiting = [*taken, *self._waiting], []
+            self._store.leave(self._slot, left)
 
     def _stored(self, taken: Sequence[WaitingAddition], error: BrokerError | None) -> None:
         if error is not None:
-            self._leave(self._waiting)
+            left, self._waiting = self._waiting, []
+            self._store.leave(self._slot, left)
         elif self._waiting:
             self.write()
         else:
             self._store.over(self._slot)
         for each in taken:
             each.done(error)
-
-    def _leave(self, gathered: Sequence[WaitingAddition]) -> None:
-        """End the turn, and leave what is gathered to tasks."""
-        self._store.over(self._slot)
-        for each in gathered:
-            each.by_task()

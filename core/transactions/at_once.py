@@ -8,7 +8,7 @@ because the metadata store is not able to write without one.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from functools import partial
 from typing import Protocol
 
@@ -26,7 +26,7 @@ Owns = Callable[[str], bool]
 
 
 class ByTask(Protocol):
-    """The same changes, by tasks."""
+    """What the changes are, and how tasks make them."""
 
     def topics_added(self, topics: Collection[str]) -> Addition | None:
         """The addition, if all of these topics are ready for it."""
@@ -38,7 +38,9 @@ class ByTask(Protocol):
         """The addition, if the transaction may have it; else raises."""
         ...
 
-    async def extend(self, key: TransactionId, owns: Owns, added: Addition) -> None: ...
+    async def extend_in_turn(self, slot: TransactionSlot, added: Addition) -> None:
+        """Add it, where the turn has been taken."""
+        ...
 
     async def until_seen(
         self, key: TransactionId, slot: TransactionSlot, outcome: TransactionState
@@ -91,10 +93,11 @@ class TransactionsAtOnce:
             return False
         if added is None:
             return False
-        by_task = partial(self._spawn, partial(self._by_task.extend, key, owns, added), done)
-        waiting = WaitingAddition(added, done, by_task)
+        waiting = WaitingAddition(added, done)
         gathered = self._gathered.get(name)
         if gathered is not None:
+            if gathered.is_awaited:
+                return False
             gathered.add(waiting)
             return True
         slot = self._coordinator.take(name)
@@ -117,8 +120,19 @@ class TransactionsAtOnce:
         return self._coordinator.store_at_once(slot, changed, done)
 
     def over(self, slot: TransactionSlot) -> None:
-        del self._gathered[slot.name]
+        self._gathered.pop(slot.name, None)
         self._coordinator.give_back(slot)
+
+    def leave(self, slot: TransactionSlot, left: Sequence[WaitingAddition]) -> None:
+        del self._gathered[slot.name]  # what comes now waits for the turn
+        self._broker.spawn(self._add_by_task, slot, left)
+
+    async def _add_by_task(self, slot: TransactionSlot, left: Sequence[WaitingAddition]) -> None:
+        try:
+            for added, done in left:
+                await _call_back(partial(self._by_task.extend_in_turn, slot, added), done)
+        finally:
+            self.over(slot)
 
     # -- the end --------------------------------------------------------------------------------
 
@@ -129,12 +143,13 @@ class TransactionsAtOnce:
             return False
         found = slot.transaction
         begun = False
-        if found is not None and slot.begun is None and not found.decided and owns(found.owner):
-            begun = self._coordinator.decide_at_once(
-                slot, commit=commit, done=partial(self._decided, key, slot, commit, done)
-            )
-        if not begun:
-            self._coordinator.give_back(slot)
+        try:
+            if found is not None and slot.begun is None and not found.decided and owns(found.owner):
+                decided = partial(self._decided, key, slot, commit, done)
+                begun = self._coordinator.decide_at_once(slot, commit=commit, done=decided)
+        finally:
+            if not begun:
+                self._coordinator.give_back(slot)
         return begun
 
     def _decided(

@@ -50,6 +50,7 @@ from magnetar.core.kernel.errors import (
     Corrupted,
     Fenced,
     NotCoordinator,
+    NotReady,
     TopicNotFound,
 )
 from magnetar.core.kernel.names import TopicName
@@ -107,6 +108,7 @@ class TransactionCoordinator:
         self._slots: dict[str, TransactionSlot] = {}
         self._over: list[TransactionSlot] = []
         """Those whose records are to be deleted, soon and together."""
+        self._puts_at_once = broker.metadata.puts_at_once
         self._alone = broker.ownership is ALONE
         """No other broker can own what this one has begun."""
         self._over_size = 0
@@ -363,16 +365,21 @@ class TransactionCoordinator:
         self._finish_later(slot)
 
     def take(self, name: str) -> TransactionSlot | None:
-        """Take the turn to change a transaction, until `give_back`. Plain call; None if the turn
-        has to be awaited, or the record to be read.
+        """Take the turn to change a transaction, until `give_back`. Plain call; None if that takes
+        a task: the turn has to be awaited, or the record to be read, or the store cannot write so.
         """
         slot = self._slots.get(name)
-        if slot is None or slot.lost or not slot.lock.value:
+        if slot is None or slot.lost or not slot.lock.value or not self._puts_at_once:
             return None
         if slot.record.state is not RecordState.HELD or not (slot.begun is None or self._alone):
             return None
         slot.lock.acquire_nowait()
         return slot
+
+    async def make_ready(self, slot: TransactionSlot) -> None:
+        """Find out what is stored, by who has taken the turn; `NotCoordinator` if it is lost."""
+        if slot.lost or not await self._is_ready(slot, settled=False):
+            raise self.records.elsewhere(slot.name)
 
     def give_back(self, slot: TransactionSlot) -> None:
         """Give the turn back."""
@@ -407,12 +414,14 @@ class TransactionCoordinator:
         done: Done,
         error: BrokerError | None,
     ) -> None:
+        outcome: BrokerError | None = NotReady("this server failed behind the decision")
         try:
             if error is None:
-                self._tell(found, commit, timed_out=False)
                 self._finish_later(slot)
+                self._tell(found, commit, timed_out=False)
+            outcome = error
         finally:
-            done(error)
+            done(outcome)
 
     async def _time_out(self, slot: TransactionSlot) -> None:
         async with self.alone_with(slot.name, settled=False) as slot:

@@ -74,7 +74,7 @@ from magnetar.core.transactions.kind import TransactionKind
 from magnetar.core.transactions.slot import TransactionSlot
 from magnetar.core.transactions.topic_host import TopicHost
 from magnetar.core.transactions.transaction import Transaction, TransactionState, bytes_of_names
-from magnetar.core.transactions.transaction_id import TransactionId, id_of, name_of, shown
+from magnetar.core.transactions.transaction_id import TransactionId, id_named, id_of, name_of, shown
 
 RECORDS: Final = "/magnetar/transactions/by-id"
 NUMBERS: Final = "/magnetar/transactions/numbers"
@@ -309,6 +309,19 @@ class TopicTransactions:
                 waiting.remove(added)
             if not waiting and self._additions.get(name) is waiting:
                 del self._additions[name]
+
+    async def extend_in_turn(self, slot: TransactionSlot, added: Addition) -> None:
+        """Add to a transaction whose turn has been taken, by who may use it."""
+        await self._coordinator.make_ready(slot)
+        found = _usable(id_named(slot.name), slot.transaction, lambda owner: True)
+        if not added.is_in(slot):
+            self.checked(found, added)
+            await self._coordinator.extend(
+                slot,
+                logs=added.logs,
+                participants=added.participants,
+                spellings=added.spellings,
+            )
 
     def checked(self, found: Transaction, added: Addition) -> Addition:
         """The addition, if the transaction may have it; else raises."""

@@ -9,7 +9,12 @@ TransactionId = tuple[int, int]
 
 
 def id_of(found: Transaction) -> TransactionId:
-    most, _, least = found.name.partition(".")
+    return id_named(found.name)
+
+
+def id_named(name: str) -> TransactionId:
+    """The id whose record has that name."""
+    most, _, least = name.partition(".")
     return int(most), int(least)
 
 

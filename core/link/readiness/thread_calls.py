@@ -9,6 +9,7 @@ Invariant: each call that was accepted is made, once and in order; the last ones
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
 from collections import deque
@@ -16,6 +17,8 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from magnetar.core.link.readiness.poller import READ, Poller
+
+log = logging.getLogger(__name__)
 
 
 class CallsInSweeps:
@@ -39,7 +42,7 @@ class CallsInSweeps:
         return True
 
     def are_expected(self) -> bool:
-        return self.expected > 0
+        return self.expected > 0 and self._bell >= 0
 
     def begin(self, poller: Poller) -> int:
         """The link runs. Returns a descriptor: `make` the calls whenever it is readable; -1 for
@@ -71,4 +74,7 @@ class CallsInSweeps:
 
     def _make_all(self) -> None:
         while self._calls:
-            self._calls.popleft()()
+            try:
+                self._calls.popleft()()
+            except Exception:  # a defect of ours, which is not to cost the others theirs
+                log.exception("a call of a thread failed")

@@ -122,6 +122,10 @@ class ZooKeeperMetadata:
                 return await self._nodes.create(self._node(path), value)
             return await self._nodes.overwrite(self._node(path), value, expected)
 
+    @property
+    def puts_at_once(self) -> bool:
+        return False
+
     def put_at_once(self, path: str, value: bytes, expected: int, done: PutDone) -> bool:
         del path, value, expected, done
         return False  # a request waits for its turn, and perhaps for a session

@@ -241,6 +241,10 @@ class MetadataSession:
         truth = self._service.truth
         return await self._write(lambda: truth.put(path, value, expected), path)
 
+    @property
+    def puts_at_once(self) -> bool:
+        return False
+
     def put_at_once(self, path: str, value: bytes, expected: int, done: PutDone) -> bool:
         del path, value, expected, done
         return False  # a write takes time

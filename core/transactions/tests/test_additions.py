@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
+import trio
+import trio.testing
 
 from magnetar.core.cluster.owned_record import OwnedRecord
 from magnetar.core.kernel.errors import BrokerError, NotAllowed, StorageFailed
@@ -22,6 +26,8 @@ class Bench:
         self.written: list[tuple[list[str], Done]] = []
         self.able = True
         self.overs = 0
+        self.left: list[list[str]] = []
+        """What was left to tasks, with the turn."""
         self.answers: dict[str, object] = {}
         self.gathered = GatheredAdditions(self.slot, self)
 
@@ -29,9 +35,7 @@ class Bench:
         name = logs[0]
         self.gathered.add(
             WaitingAddition(
-                Addition([*logs], [], {}),
-                lambda error: self.answers.update({name: error}),
-                lambda: self.answers.update({name: "by task"}),
+                Addition([*logs], [], {}), lambda error: self.answers.update({name: error})
             )
         )
 
@@ -49,6 +53,10 @@ class Bench:
     def over(self, slot: TransactionSlot) -> None:
         assert slot is self.slot
         self.overs += 1
+
+    def leave(self, slot: TransactionSlot, left: Sequence[WaitingAddition]) -> None:
+        assert slot is self.slot
+        self.left.append([each.added.logs[0] for each in left])
 
     def ends(self, error: BrokerError | None = None) -> list[str]:
         """The write ends; returns what it was of."""
@@ -79,14 +87,16 @@ def test_what_comes_together_is_one_write_and_what_comes_meanwhile_the_next(benc
     assert bench.overs == 1
 
 
-def test_what_one_may_not_have_the_others_may(bench: Bench) -> None:
-    bench.add("a")
-    bench.add("b", "x", "y")
-    bench.add("c")
+def test_what_does_not_go_with_the_others_is_tried_behind_them(bench: Bench) -> None:
+    """It may have been refused for what they ask for, which is not stored yet, or is the same."""
+    bench.add("a", "x", "y")
+    bench.add("b", "x", "y", "z")
+    bench.add("x", "y")
     bench.gathered.write()
-    assert isinstance(bench.answers.pop("b"), NotAllowed)
-    assert bench.ends() == ["a", "c"]
-    assert bench.answers == {"a": None, "c": None}
+    assert bench.answers == {}
+    assert bench.ends() == ["a", "x", "y"]
+    assert isinstance(bench.answers.pop("b"), NotAllowed), "it has too many by itself"
+    assert bench.answers == {"a": None, "x": None}
     assert bench.overs == 1
 
 
@@ -101,14 +111,16 @@ def test_without_anything_to_write_it_is_over(bench: Bench) -> None:
     assert bench.overs == 1
 
 
-def test_behind_an_error_tasks_go_on(bench: Bench) -> None:
+def test_behind_an_error_a_task_goes_on_with_the_turn(bench: Bench) -> None:
     bench.add("a")
     bench.gathered.write()
     bench.add("b")
+    bench.add("c")
     bench.ends(StorageFailed("no"))
-    assert isinstance(bench.answers["a"], StorageFailed)
-    assert bench.answers["b"] == "by task"
-    assert bench.overs == 1
+    assert isinstance(bench.answers.pop("a"), StorageFailed)
+    assert bench.answers == {}
+    assert bench.left == [["b", "c"]]
+    assert not bench.overs, "the task ends it"
 
 
 @pytest.mark.parametrize("decided", [True, False])
@@ -119,7 +131,18 @@ def test_tasks_do_what_plain_calls_cannot(bench: Bench, decided: bool) -> None:
         assert bench.slot.transaction is not None
         bench.slot.transaction = Transaction("t", 1, 0, 1000, state=TransactionState.ABORTING)
     bench.add("a")
-    bench.add("b")
+    bench.add("b", "x", "y")
     bench.gathered.write()
-    assert bench.answers == {"a": "by task", "b": "by task"}
-    assert bench.overs == 1
+    assert bench.answers == {}
+    assert bench.left == [["a", "b"]]
+    assert not bench.overs
+
+
+async def test_who_waits_for_the_turn_is_before_what_comes_now(bench: Bench) -> None:
+    assert not bench.gathered.is_awaited
+    bench.slot.lock.acquire_nowait()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(bench.slot.lock.acquire)
+        await trio.testing.wait_all_tasks_blocked()
+        assert bench.gathered.is_awaited
+        nursery.cancel_scope.cancel()

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 import trio
+import trio.testing
 from trio.testing import MockClock
 
 from magnetar.core.broker.broker import Broker
@@ -16,8 +18,11 @@ from magnetar.core.kernel.errors import (
     NotAllowed,
     NotCoordinator,
     NotReady,
+    StorageFull,
 )
 from magnetar.core.kernel.names import TopicName
+from magnetar.core.metadata.memory import MemoryMetadata
+from magnetar.core.ports.metadata_store import PutDone
 from magnetar.core.testing.bench import settled
 from magnetar.core.testing.broker import Stores, running
 from magnetar.core.testing.metadata import overwrite
@@ -115,7 +120,7 @@ async def test_what_takes_a_task_is_not_added(monkeypatch: pytest.MonkeyPatch) -
         assert transactions.find(key) is not None
 
 
-async def test_those_behind_an_error_are_left_to_tasks() -> None:
+async def test_those_behind_an_error_are_left_to_a_task() -> None:
     """Another coordinator has the transaction: the first one hears that from the store, and the
     next one finds it out.
     """
@@ -129,9 +134,57 @@ async def test_those_behind_an_error_are_left_to_tasks() -> None:
             added = [(SOURCE.full, name)]
             assert transactions.at_once.add_subscriptions(key, added, everybody, each.done)
         for each in outcomes:
-            with pytest.raises(BrokerError):
+            with pytest.raises(NotCoordinator):
                 await each.result()
         assert transactions.find(key) is None
+
+
+async def test_an_end_is_behind_what_came_before_it_whatever_fails() -> None:
+    """The first write fails for lack of room; what has waited for it is added before the end, which
+    waits for the turn, and what comes behind that is not added any more.
+    """
+
+    class Full(MemoryMetadata):
+        waits: Callable[[BrokerError], None] | None = None
+
+        def put_at_once(self, path: str, value: bytes, expected: int, done: PutDone) -> bool:
+            self.waits = partial(done, 0)
+            return True
+
+    stores = Stores()
+    stores.metadata = store = Full()
+    async with running(stores) as broker, trio.open_nursery() as nursery:
+        transactions = TopicTransactions(broker, form)
+        key = await begun(transactions, broker)
+        first, second = Completion[None](), Completion[None]()
+        for name, each in (("t", first), ("u", second)):
+            asked = [(SOURCE.full, name)]
+            assert transactions.at_once.add_subscriptions(key, asked, everybody, each.done)
+        nursery.start_soon(partial(transactions.end, key, everybody, commit=True))
+        await trio.testing.wait_all_tasks_blocked()
+        late = [(SOURCE.full, "v")]
+        assert not transactions.at_once.add_subscriptions(key, late, everybody, never)
+        assert store.waits is not None
+        store.waits(StorageFull("no room"))
+        with pytest.raises(StorageFull):
+            await first.result()
+        with pytest.raises(BrokerError):
+            await transactions.add_subscriptions(key, late, everybody)
+        await second.result()
+
+
+async def test_a_store_that_writes_by_tasks_is_left_alone() -> None:
+    class Slow(MemoryMetadata):
+        puts_at_once = False
+
+    stores = Stores()
+    stores.metadata = Slow()
+    async with running(stores) as broker:
+        transactions = TopicTransactions(broker, form)
+        key = await begun(transactions, broker)
+        assert not transactions.at_once.add_topics(key, ASKS[0], everybody, never)
+        assert not transactions.at_once.end(key, everybody, commit=True, done=never)
+        await transactions.end(key, everybody, commit=True)
 
 
 @pytest.mark.parametrize("commit", [True, False])

@@ -244,17 +244,22 @@ class RequestQueue:
         """Begin a request as a plain call, which `answer` follows; False if it has not begun."""
         self.under_way += 1
         self._schedule.under_way += 1
-        if begin():
-            return True
-        self.under_way -= 1
-        self._schedule.under_way -= 1
-        return False
+        begun = False
+        try:
+            begun = begin()
+        finally:
+            if not begun:
+                self.under_way -= 1
+                self._schedule.under_way -= 1
+        return begun
 
-    def answer(self, event: events.Event, error: BrokerError | None, reply: bytes) -> None:
+    def answer(
+        self, event: events.Event, error: BrokerError | None, reply: Callable[[], bytes]
+    ) -> None:
         """Answer it, and count it no more."""
         try:
             if error is None:
-                self._client.reply(reply)
+                self._client.reply(reply())
             else:
                 self._client.refuse(event, error)
         finally:

@@ -6,6 +6,7 @@ import threading
 
 import pytest
 import trio
+import trio.testing
 
 from magnetar.core.link.readiness.poller import READ, new_poller
 from magnetar.core.link.readiness.thread_calls import CallsInSweeps
@@ -53,6 +54,24 @@ def test_what_is_accepted_is_made_once_and_in_order() -> None:
 
 
 @rings
+def test_one_that_fails_costs_the_others_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    calls, poller, made = CallsInSweeps(), new_poller(), []
+    calls.begin(poller)
+    calls.call(lambda: 1 // 0)
+    calls.call(lambda: made.append("next"))
+    calls.end()
+    assert made == ["next"]
+    assert "a call of a thread failed" in caplog.text
+    poller.close()
+
+
+def test_what_cannot_be_heard_is_not_polled_for() -> None:
+    calls = CallsInSweeps()
+    calls.expected += 1
+    assert not calls.are_expected()
+
+
+@rings
 def test_the_number_of_the_bell_may_belong_to_others_afterwards() -> None:
     calls, poller = CallsInSweeps(), new_poller()
     bell = calls.begin(poller)
@@ -92,6 +111,7 @@ async def test_what_a_call_causes_is_sent_at_the_end_of_its_sweep() -> None:
 @rings
 async def test_one_that_is_expected_is_polled_for() -> None:
     async with running() as bench:
+        await trio.testing.wait_all_tasks_blocked()
         assert not expected(bench)
         bench.link.thread_calls.expected += 1
         assert expected(bench)

@@ -191,7 +191,7 @@ async def test_few_begin_without_a_task_and_none_before_others(
     monkeypatch.setattr(requests, "AT_ONCE_MAX", FREE_MAX)
     assert not other.session.requests.may_begin_at_once(event)
     for error in (None, NotReady("not yet"), *[None] * (FREE_MAX - 2)):
-        waiting.answer(event, error, peer.pong())
+        waiting.answer(event, error, peer.pong)
     received = await client.receive()
     assert kinds(received).count("PONG") == FREE_MAX - 1
     assert len(received) == FREE_MAX

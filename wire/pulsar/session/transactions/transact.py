@@ -152,7 +152,7 @@ class CoordinatorHandlers:
 
     def _at_once_if_first(self, event: Any) -> TransactionsAtOnce | None:
         """Where a request begins as a plain call, if none of its transaction is before it in the
-        queue.
+        queue. What has begun as a plain call has the transaction's turn, or is stored with who has.
         """
         if self._transactions is None or not self._requests.may_begin_at_once(event):
             return None
@@ -166,7 +166,7 @@ class CoordinatorHandlers:
         reply: Callable[[int, TransactionId], bytes],
         error: BrokerError | None,
     ) -> None:
-        self._requests.answer(event, error, reply(event.request_id, event.txn))
+        self._requests.answer(event, error, partial(reply, event.request_id, event.txn))
 
     def _ask_in_order(self, event: Any, carry_out: CarryOut, *, ends: bool) -> None:
         """Have a request carried out after those of its transaction that it may not overtake."""
