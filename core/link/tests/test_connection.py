@@ -44,10 +44,19 @@ async def test_a_peer_that_never_reads_is_not_read_either() -> None:
     line = b"x" * 9999 + b"\n"
     async with running(limits) as bench, await bench.dial() as stream:
         sent = 0
-        with trio.move_on_after(0.5):
+
+        async def send() -> None:
+            nonlocal sent
             while True:
                 await stream.send_all(line)
                 sent += len(line)
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(send)
+            while not any(each.congested for each in bench.connections):
+                await trio.lowlevel.checkpoint()
+            await trio.testing.wait_all_tasks_blocked(0.1)
+            nursery.cancel_scope.cancel()
         (connection,) = bench.connections
         # one receive's worth may come on top of the mark
         assert connection.outbox_bytes <= limits.outbox_high_bytes + 600_000
