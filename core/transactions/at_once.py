@@ -109,7 +109,7 @@ class TransactionsAtOnce:
         return True
 
     def check(self, found: Transaction, added: Addition) -> None:
-        """See `AdditionStore`, and so for the next two."""
+        """See `AdditionStore`, and so for the next three."""
         self._by_task.checked(found, added)
 
     def extend(self, slot: TransactionSlot, added: Addition, done: Done) -> bool:
@@ -120,19 +120,22 @@ class TransactionsAtOnce:
         return self._coordinator.store_at_once(slot, changed, done)
 
     def over(self, slot: TransactionSlot) -> None:
-        self._gathered.pop(slot.name, None)
+        del self._gathered[slot.name]
         self._coordinator.give_back(slot)
 
     def leave(self, slot: TransactionSlot, left: Sequence[WaitingAddition]) -> None:
         del self._gathered[slot.name]  # what comes now waits for the turn
-        self._broker.spawn(self._add_by_task, slot, left)
+        if left:
+            self._broker.spawn(self._add_by_task, slot, left)
+        else:
+            self._coordinator.give_back(slot)
 
     async def _add_by_task(self, slot: TransactionSlot, left: Sequence[WaitingAddition]) -> None:
         try:
             for added, done in left:
                 await _call_back(partial(self._by_task.extend_in_turn, slot, added), done)
         finally:
-            self.over(slot)
+            self._coordinator.give_back(slot)
 
     # -- the end --------------------------------------------------------------------------------
 
