@@ -28,7 +28,8 @@ from magnetar.core.kernel.errors import BrokerError, Unsupported
 from magnetar.wire.pulsar import events, refusals, replies
 
 if TYPE_CHECKING:
-    from magnetar.core.transactions.at_once import TransactionsAtOnce
+    from magnetar.core.ports.ledger_store import Done
+    from magnetar.core.transactions.at_once import Owns, TransactionsAtOnce
     from magnetar.core.transactions.topic_transactions import TopicTransactions
     from magnetar.core.transactions.transaction_id import TransactionId
     from magnetar.wire.pulsar.session.client import PulsarClient
@@ -37,6 +38,12 @@ if TYPE_CHECKING:
 
 CarryOut = Callable[["TopicTransactions", Any, trio.Event], Awaitable[None]]
 """Carries a request out; it may set the event early, when others may begin."""
+
+
+BeginAtOnce = Callable[["TransactionsAtOnce", Any, "Owns", "Done"], bool]
+"""Begins a request by plain calls; False if that takes a task."""
+Reply = Callable[[int, "TransactionId"], bytes]
+"""The reply to a request of that number."""
 
 
 class RequestOrder:
@@ -112,58 +119,34 @@ class CoordinatorHandlers:
         self._client.reply(replies.new_txn(event.request_id, txn))
 
     def on_add_partitions(self, event: events.AddPartitionsToTxn) -> None:
-        at_once = self._at_once_if_first(event)
-        if at_once is None or not self._requests.begin_at_once(
-            partial(
-                at_once.add_topics,
-                event.txn,
-                event.topics,
-                self._client.owns,
-                partial(self._answer, event, replies.partitions_added),
-            )
-        ):
+        if not self._begin_at_once(event, _add_topics, replies.partitions_added):
             self._ask_in_order(event, self._add_partitions, ends=False)
 
     def on_add_subscriptions(self, event: events.AddSubscriptionsToTxn) -> None:
-        at_once = self._at_once_if_first(event)
-        if at_once is None or not self._requests.begin_at_once(
-            partial(
-                at_once.add_subscriptions,
-                event.txn,
-                event.subscriptions,
-                self._client.owns,
-                partial(self._answer, event, replies.subscriptions_added),
-            )
-        ):
+        if not self._begin_at_once(event, _add_subscriptions, replies.subscriptions_added):
             self._ask_in_order(event, self._add_subscriptions, ends=False)
 
     def on_end_txn(self, event: events.EndTxn) -> None:
-        at_once = self._at_once_if_first(event)
-        if at_once is None or not self._requests.begin_at_once(
-            partial(
-                at_once.end,
-                event.txn,
-                self._client.owns,
-                commit=event.commit,
-                done=partial(self._answer, event, replies.txn_ended),
-            )
-        ):
+        if not self._begin_at_once(event, _end, replies.txn_ended):
             self._ask_in_order(event, self._end, ends=True)
 
-    def _at_once_if_first(self, event: Any) -> TransactionsAtOnce | None:
-        """Where a request begins as a plain call, if none of its transaction is before it in the
-        queue. What has begun as a plain call has the transaction's turn, or is stored with who has.
+    def _begin_at_once(self, event: Any, begin: BeginAtOnce, reply: Reply) -> bool:
+        """Have a request carried out by plain calls, if none of its transaction is before it in the
+        queue. What has begun so has the transaction's turn, or is stored with who has it.
         """
-        if self._transactions is None or not self._requests.may_begin_at_once(event):
-            return None
-        if self._orders is not None and event.txn in self._orders:
-            return None
-        return self._transactions.at_once
+        requests, orders = self._requests, self._orders
+        if self._transactions is None or not requests.may_begin_at_once(event):
+            return False
+        if orders is not None and event.txn in orders:
+            return False
+        done = partial(self._answer, event, reply)
+        at_once = self._transactions.at_once
+        return requests.begin_at_once(partial(begin, at_once, event, self._client.owns, done))
 
     def _answer(
         self,
         event: Any,
-        reply: Callable[[int, TransactionId], bytes],
+        reply: Reply,
         error: BrokerError | None,
     ) -> None:
         self._requests.answer(event, error, partial(reply, event.request_id, event.txn))
@@ -233,6 +216,22 @@ class CoordinatorHandlers:
     ) -> None:
         if self._enabled(event) is not None:
             raise Unsupported("topics and subscriptions learn of the end from this broker itself")
+
+
+def _add_topics(
+    at_once: TransactionsAtOnce, event: events.AddPartitionsToTxn, owns: Owns, done: Done
+) -> bool:
+    return at_once.add_topics(event.txn, event.topics, owns, done)
+
+
+def _add_subscriptions(
+    at_once: TransactionsAtOnce, event: events.AddSubscriptionsToTxn, owns: Owns, done: Done
+) -> bool:
+    return at_once.add_subscriptions(event.txn, event.subscriptions, owns, done)
+
+
+def _end(at_once: TransactionsAtOnce, event: events.EndTxn, owns: Owns, done: Done) -> bool:
+    return at_once.end(event.txn, owns, commit=event.commit, done=done)
 
 
 HANDLERS: Final[Mapping[type, Any]] = {
