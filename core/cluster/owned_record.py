@@ -101,9 +101,7 @@ class _Turn:
             await self._lock.acquire()
 
     async def __aexit__(self, *_: object) -> None:
-        self._lock.release()
-        if self._lock.value:
-            self._record._turn = None
+        self._record._end_turn()
 
 
 class OwnedRecord(Generic[Value]):
@@ -142,6 +140,12 @@ class OwnedRecord(Generic[Value]):
         self._turn: trio.Semaphore | None = None
         """Held while a task reads or writes; made on demand, because there are as many records as
         cursors, and a lock takes three times the memory of the rest."""
+
+    def _end_turn(self) -> None:
+        assert self._turn is not None, "it has been taken"
+        self._turn.release()
+        if self._turn.value:
+            self._turn = None
 
     def _alone(self) -> _Turn:
         return _Turn(self)
@@ -249,14 +253,9 @@ class OwnedRecord(Generic[Value]):
     ) -> None:
         if error is None:
             self._note(value, version)
-        elif isinstance(error, AlreadyExists | BadVersion):
-            error = self._lost()
         else:
-            self.state, self._tried = RecordState.UNSURE, data
-        assert self._turn is not None, "it has been taken"
-        self._turn.release()
-        if self._turn.value:
-            self._turn = None
+            error = self._failed(error, data)
+        self._end_turn()
         done(error)
 
     async def delete(self) -> None:
@@ -288,12 +287,18 @@ class OwnedRecord(Generic[Value]):
             # Shielded: a cancelled call would lose the version, and with it the record.
             with trio.CancelScope(shield=True):
                 version = await self._metadata.put(self.path, data, self.version)
-        except (AlreadyExists, BadVersion) as error:
-            raise self._lost() from error
-        except BrokerError:
-            self.state, self._tried = RecordState.UNSURE, data
-            raise
+        except BrokerError as error:
+            if (failed := self._failed(error, data)) is error:
+                raise
+            raise failed from error
         self._note(value, version)
+
+    def _failed(self, error: BrokerError, data: bytes) -> BrokerError:
+        """What the error of a write means: the record is lost, or the write may have happened."""
+        if isinstance(error, AlreadyExists | BadVersion):
+            return self._lost()
+        self.state, self._tried = RecordState.UNSURE, data
+        return error
 
     def _note(self, value: Value, version: int) -> None:
         """It is written."""

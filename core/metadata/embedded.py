@@ -81,14 +81,17 @@ versions of some paths, too."""
 class Write:
     """A queued write."""
 
-    __slots__ = ("done", "error", "path", "result", "work")
+    __slots__ = ("error", "path", "result", "tell", "work")
 
-    def __init__(self, path: str, work: Work) -> None:
+    def __init__(
+        self, path: str, work: Work, tell: Callable[[Write], object] = lambda _: None
+    ) -> None:
+        """`tell` is called on the loop, with the write when it has its outcome."""
         self.path = path
         self.work = work
         self.result = 0
         self.error: BrokerError | None = None
-        self.done = trio.Event()
+        self.tell = tell
 
 
 class EmbeddedMetadata:
@@ -115,8 +118,6 @@ class EmbeddedMetadata:
         self._closed = False
         self._ended = trio.Event()
         self._broken: StorageFailed | None = None
-        self._at_once: dict[Write, tuple[bool, PutDone]] = {}
-        """Who waits for a write without a task, and whether that is of a new path."""
         self._versions: dict[str, int] = {}
         """Of paths written last, so that a record which is written again and again costs one
         statement less each time: the thread hands the interpreter over with each of them. The
@@ -180,20 +181,18 @@ class EmbeddedMetadata:
         if self._closed:
             return False
         _check(path)
-        write = Write(path, partial(_put, path, value, expected, False))
         is_new = expected == ABSENT
         if is_new:
             self._listings.begin_move(path)
-        self._at_once[write] = is_new, done
         if self._calls is not None:
             self._calls.expected += 1
-        self._queue.put(write)
+        work = partial(_put, path, value, expected, False)
+        self._queue.put(Write(path, work, partial(self._tell_outcome, is_new, done)))
         return True
 
-    def _tell_outcome(self, write: Write) -> None:
+    def _tell_outcome(self, is_new: bool, done: PutDone, write: Write) -> None:
         if self._calls is not None:
             self._calls.expected -= 1
-        is_new, done = self._at_once.pop(write)
         if is_new:
             self._listings.end_move()
         done(write.result, write.error)
@@ -223,10 +222,11 @@ class EmbeddedMetadata:
         await trio.lowlevel.checkpoint_if_cancelled()
         if self._closed:
             raise StorageFailed("the metadata store is closed")
-        write = Write(path if answered else "", work)
+        done = trio.Event()
+        write = Write(path if answered else "", work, lambda _: done.set())
         self._queue.put(write)
         with trio.CancelScope(shield=True):
-            await write.done.wait()
+            await done.wait()
         if write.error is not None:
             raise write.error
         return write.result
@@ -244,12 +244,10 @@ class EmbeddedMetadata:
     def _deliver(self, group: list[Write]) -> None:
         """Deliver outcomes to the callers, on the loop."""
         for write in group:
-            write.done.set()
-            if write in self._at_once:
-                try:
-                    self._tell_outcome(write)
-                except Exception:  # a defect of ours: all others hear of their writes
-                    log.exception("what follows a write of %s failed", write.path)
+            try:
+                write.tell(write)
+            except Exception:  # a defect of ours: all others hear of their writes
+                log.exception("what follows a write of %s failed", write.path)
             if write.error is None and write.path:
                 for prefix, changed in list(self._watches):
                     if write.path == prefix or write.path.startswith(prefix.rstrip("/") + "/"):

@@ -168,10 +168,8 @@ class TransactionsAtOnce:
             done(error)
             return
         outcome = TransactionState.COMMITTING if commit else TransactionState.ABORTING
-        self._spawn(partial(self._by_task.until_seen, key, slot, outcome), done)
-
-    def _spawn(self, task: Callable[[], Awaitable[None]], done: Done) -> None:
-        self._broker.spawn(_call_back, task, done)
+        seen = partial(self._by_task.until_seen, key, slot, outcome)
+        self._broker.spawn(_call_back, seen, done)
 
 
 async def _call_back(task: Callable[[], Awaitable[None]], done: Done) -> None:

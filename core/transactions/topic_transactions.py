@@ -65,6 +65,7 @@ from magnetar.core.kernel.errors import (
 )
 from magnetar.core.kernel.names import SYSTEM_NAMESPACE, TopicName
 from magnetar.core.ports.ledger_store import Done
+from magnetar.core.topic.persistent_topic import PersistentTopic
 from magnetar.core.topic.subscription.subscription import PersistentSubscription
 from magnetar.core.transactions.additions import Addition
 from magnetar.core.transactions.at_once import Owns, TransactionsAtOnce
@@ -243,8 +244,7 @@ class TopicTransactions:
         """
         names = _parsed_names(topics)
         for name in names.values():
-            topic = self._broker.topics.get(name.full)
-            stored = None if topic is None or topic.fenced else topic.stored
+            stored = self._stored_topic(name.full)
             if stored is None or not stored.transactions.present:
                 return None
             stored.check_may_have_transactions()
@@ -399,10 +399,15 @@ class TopicTransactions:
     def _loaded(self, participant: str) -> tuple[bool, PersistentSubscription | None]:
         """Whether its topic is loaded, and the subscription if it is there."""
         topic_name, subscription = _named(participant)
-        topic = self._broker.topics.get(topic_name)
-        if topic is None or topic.fenced or topic.stored is None:
+        stored = self._stored_topic(topic_name)
+        if stored is None:
             return False, None
-        return True, topic.stored.subscriptions.get(subscription)
+        return True, stored.subscriptions.get(subscription)
+
+    def _stored_topic(self, name: str) -> PersistentTopic | None:
+        """The topic of that full name, if it is loaded and stores its messages."""
+        topic = self._broker.topics.get(name)
+        return None if topic is None or topic.fenced else topic.stored
 
     async def _settle(self, found: Transaction, participant: str) -> None:
         """Have a subscription acknowledge what the transaction holds there, or hold it no longer.
