@@ -16,6 +16,7 @@ from functools import partial
 from typing import Final
 
 from magnetar.bookie.machine import extents
+from magnetar.core.kernel.long_slices import offer_core
 from magnetar.core.ports.disk import Creation, WriteMode
 
 DIRECT: Final[int] = getattr(os, "O_DIRECT", 0)
@@ -55,6 +56,9 @@ class SystemReadFile:
 
     The system would do that, too, and as far as the disk is set to: with 8 MB, which some machines
     have, a sync of the journal waits for 7 ms behind one reading ahead.
+
+    A system call that reads or reads ahead keeps its core for 50 us, and who is woken meanwhile may
+    have to wait for several of them; so the core is offered after each.
     """
 
     __slots__ = ("_ahead", "_direct", "_fd", "_next", "preadv")
@@ -72,6 +76,7 @@ class SystemReadFile:
 
     def pread(self, size: int, offset: int, /) -> bytes:
         data = os.pread(self._fd, size, offset)
+        offer_core()
         end = offset + len(data)
         if not offset <= self._next <= end:
             self._ahead = end
@@ -80,6 +85,7 @@ class SystemReadFile:
             self._ahead = begin + AHEAD_BYTES
             for piece in range(begin, self._ahead, PIECE_BYTES):
                 _advise(self._fd, piece, PIECE_BYTES, WILL_NEED)
+                offer_core()
         self._next = end
         return data
 

@@ -143,9 +143,13 @@ class EntryLookup:
         going_on = last > first or before is not None or more
         size = self._settings.read_chunk_bytes if going_on else LONE_READ_BYTES
         neighbour = before.payload_bytes(first - 1) if before is not None else 0
-        load = self._load_large if AHEAD_ENTRIES * neighbour > size else self._load_opened
-        size = max(size, min((last - first + 1) * neighbour, bytes_max, AHEAD_BYTES_MAX))
-        run = await self._in_thread(load, ledger_id, first, size)
+        run: Run | LargeEntries | None
+        if AHEAD_ENTRIES * neighbour > size:
+            count = max(AHEAD_ENTRIES, min(last - first + 1, bytes_max // neighbour))
+            run = await self._in_thread(self._load_large, ledger_id, first, count, size)
+        else:
+            size = max(size, min((last - first + 1) * neighbour, bytes_max, AHEAD_BYTES_MAX))
+            run = await self._in_thread(self._load_opened, ledger_id, first, size)
         if run is None:
             if more:
                 return None
@@ -324,11 +328,13 @@ class EntryLookup:
 
     # These run in a thread.
 
-    def _load_large(self, ledger_id: int, entry_id: int, size: int) -> LargeEntries | None:
+    def _load_large(
+        self, ledger_id: int, entry_id: int, count: int, size: int
+    ) -> LargeEntries | None:
         """Read several entries, which are expected to be large as the one before is."""
         read, size = self._storage.reader.read_large, max(size, AHEAD_BYTES_MAX)
         return self._lookup(
-            ledger_id, entry_id, lambda at: read(ledger_id, entry_id, at, AHEAD_ENTRIES, size)
+            ledger_id, entry_id, lambda at: read(ledger_id, entry_id, at, count, size)
         )
 
     def _load_opened(self, ledger_id: int, entry_id: int, size: int) -> Run | LargeEntries | None:

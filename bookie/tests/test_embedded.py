@@ -136,6 +136,16 @@ async def test_large_entries_are_read_some_at_once_and_looked_at_once(tmp_path, 
         assert store.statistics().reads_from_disk <= 7
 
 
+async def test_who_has_room_for_many_large_entries_gets_them_in_few_reads(tmp_path):
+    payloads = [bytes([i]) * 75_000 for i in range(40)]
+    async with opened(tmp_path, DictMetadata()) as store:
+        writer = await store.create({})
+        await append(writer, *payloads)
+        await store.checkpoint()
+        assert await writer.read(0, 39, 1 << 30) == payloads
+        assert store.statistics().reads_from_disk == 2, "the first alone, then all that follow"
+
+
 async def test_a_fence_outlives_a_restart_even_of_a_ledger_never_written(tmp_path):
     metadata = DictMetadata()
     async with opened(tmp_path, metadata) as store:

@@ -16,6 +16,7 @@ On other systems only the loops do something: other schedulers have other rules.
 from __future__ import annotations
 
 import ctypes
+import os
 import platform
 import struct
 import sys
@@ -28,6 +29,12 @@ SYSCALLS: Final = {"x86_64": 314, "aarch64": 274, "riscv64": 274}
 LAYOUT: Final = struct.Struct("=IIQiIQQQ")
 """`struct sched_attr`: its size, policy, flags, nice, priority, runtime, deadline, period."""
 _asked: Final = threading.local()
+
+
+def offer_core() -> None:
+    """Let those run who wait for this core, without the interpreter's lock meanwhile."""
+    if hasattr(os, "sched_yield"):  # macOS has none
+        os.sched_yield()
 
 
 def give_way() -> None:

@@ -80,6 +80,18 @@ def test_reads_in_a_row_are_read_ahead_and_a_bounded_part_at_a_time(large, advic
     file.close()
 
 
+def test_the_core_is_offered_after_each_part(large, advice, monkeypatch):
+    file, size = SystemReadFile(large, direct=False), 4096
+    offers: list[int] = []
+    monkeypatch.setattr(files, "offer_core", lambda: offers.append(len(advice)))
+    already = len(advice)
+    file.pread(size, 0)
+    file.pread(size, size)
+    parts = AHEAD_BYTES // files.PIECE_BYTES
+    assert offers == [already, already, *range(already + 1, already + parts + 1)]
+    file.close()
+
+
 def test_reads_here_and_there_are_not_read_ahead(large, advice):
     file = SystemReadFile(large, direct=False)
     for offset in (0, 2 * AHEAD_BYTES, 100, 4 * AHEAD_BYTES, 4 * AHEAD_BYTES):

@@ -43,3 +43,13 @@ def test_a_thread_asks_once(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_elsewhere_nothing_happens(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(long_slices.platform, "machine", lambda: "other")
     assert not long_slices.ask()
+
+
+def test_the_core_is_offered_where_the_system_can(monkeypatch: pytest.MonkeyPatch) -> None:
+    offered: list[bool] = []
+    monkeypatch.setattr(long_slices.os, "sched_yield", lambda: offered.append(True), raising=False)
+    long_slices.offer_core()
+    assert offered == [True]
+    monkeypatch.delattr(long_slices.os, "sched_yield")
+    long_slices.offer_core()
+    assert offered == [True]
