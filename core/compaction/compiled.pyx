@@ -169,10 +169,10 @@ cdef class KeyIndex:
             slot = self.slots + at
         return slot
 
-    cdef inline Slot *_find_key(self, const uint8_t *key, Py_ssize_t size) noexcept nogil:
-        cdef uint64_t low, high
-        sip_hash(self.k0, self.k1, key, size, &low, &high)
-        return self._find(low, high)
+    cdef inline Hash _hash(self, const uint8_t *key, Py_ssize_t size) noexcept nogil:
+        cdef Hash hash
+        sip_hash(self.k0, self.k1, key, size, &hash.low, &hash.high)
+        return hash
 
     cdef int _make_room(self, Py_ssize_t more) except -1 nogil:
         """Grow so that so many more keys have room."""
@@ -207,20 +207,17 @@ cdef class KeyIndex:
         cdef Py_ssize_t at
         for at in range(count):
             if row[at].size >= 0:
-                sip_hash(
-                    self.k0, self.k1, content + row[at].begin, row[at].size,
-                    &hashes[at].low, &hashes[at].high
-                )
+                hashes[at] = self._hash(content + row[at].begin, row[at].size)
                 fetch_slot(self.slots + (hashes[at].low & <uint64_t>self.mask))
 
     def note(self, bytes key not None, uint64_t order):
-        cdef Hash hash
+        cdef Hash hash = self._hash(bytes_of(key), len(key))
         self._make_room(1)
-        sip_hash(self.k0, self.k1, bytes_of(key), len(key), &hash.low, &hash.high)
         self._put(&hash, order)
 
     def order_of(self, bytes key not None):
-        return <long long>self._find_key(bytes_of(key), len(key)).order - 1
+        cdef Hash hash = self._hash(bytes_of(key), len(key))
+        return <long long>self._find(hash.low, hash.high).order - 1
 
     def note_rows(self, keys, uint64_t base, int32_t last_place):
         cdef bytes data = keys.data, rows = keys.rows
