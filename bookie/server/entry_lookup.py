@@ -43,7 +43,7 @@ IDS_PER_BREATH = 1000
 """Ids listed between two pauses of the thread: a millisecond or two."""
 AHEAD_ENTRIES = 8
 AHEAD_BYTES_MAX = 8 * 1024 * 1024
-"""Large entries are read this many at once, up to this many bytes: handing a read to a thread
+"""Large entries are read at least this many at once, up to this many bytes: handing a read to a thread
 takes as long as reading half a megabyte.
 """
 
@@ -146,7 +146,7 @@ class EntryLookup:
         run: Run | LargeEntries | None
         if AHEAD_ENTRIES * neighbour > size:
             count = max(AHEAD_ENTRIES, min(last - first + 1, bytes_max // neighbour))
-            run = await self._in_thread(self._load_large, ledger_id, first, count, size)
+            run = await self._in_thread(self._load_large, ledger_id, first, count)
         else:
             size = max(size, min((last - first + 1) * neighbour, bytes_max, AHEAD_BYTES_MAX))
             run = await self._in_thread(self._load_opened, ledger_id, first, size)
@@ -328,11 +328,10 @@ class EntryLookup:
 
     # These run in a thread.
 
-    def _load_large(
-        self, ledger_id: int, entry_id: int, count: int, size: int
-    ) -> LargeEntries | None:
+    def _load_large(self, ledger_id: int, entry_id: int, count: int) -> LargeEntries | None:
         """Read several entries, which are expected to be large as the one before is."""
-        read, size = self._storage.reader.read_large, max(size, AHEAD_BYTES_MAX)
+        read = self._storage.reader.read_large
+        size = max(self._settings.read_chunk_bytes, AHEAD_BYTES_MAX)
         return self._lookup(
             ledger_id, entry_id, lambda at: read(ledger_id, entry_id, at, count, size)
         )

@@ -150,14 +150,13 @@ class LastValues:
         part = await self._ledger.read(position, READ_ENTRIES, READ_BYTES)
         entries: list[NumberedEntry] = []
         for place, entry in enumerate(part.stored()):
+            if place % ENTRIES_PER_TURN == 0:
+                await trio.lowlevel.checkpoint()
             at = (part.ledger_id, part.first_entry + place)
             if at > end:
                 return entries, None
             outcome = outcome_of(entry, self._outcomes)
             entries.append(NumberedEntry(numbers.of(at), at, entry, header.read(entry), outcome))
-            if place % ENTRIES_PER_TURN == ENTRIES_PER_TURN - 1:
-                await trio.lowlevel.checkpoint()
-        await trio.lowlevel.checkpoint()
         return entries, (part.ledger_id, part.first_entry + len(part.payloads))
 
     def _check_open(self) -> None:

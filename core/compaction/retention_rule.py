@@ -38,8 +38,6 @@ from magnetar.core.entry.forms import NATIVE, form_of
 from magnetar.core.kernel.errors import Corrupted
 
 PINNED_MAX: Final = 50_000
-TELLING_BYTES: Final = 256
-"""So many first bytes of an entry tell its form."""
 PRODUCER_KEPT_MS: Final = 24 * 60 * 60_000
 """After this time without a batch a producer is forgotten anyway
 (`producer.id.expiration.ms`)."""
@@ -62,7 +60,7 @@ Outcomes = Callable[[TransactionKey, int], TransactionOutcome]
 def outcome_of(entry: bytes, outcomes: Outcomes) -> TransactionOutcome:
     """The outcome of an entry's transaction, from the entry's mark; HOLDS if it has none."""
     about = header.read(entry)
-    form = form_of(entry[about.size : about.size + TELLING_BYTES])
+    form = form_of(entry, about.size)
     try:
         # 2 MB of entries copied keep the loop for 0.3 ms
         found = form.transaction_mark(entry if form is NATIVE else entry[about.size :])

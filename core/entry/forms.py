@@ -38,11 +38,11 @@ def told_apart(foreign: Iterable[tuple[bytes, Form]]) -> dict[bytes, tuple[bytes
 _CANDIDATES: Final = told_apart(FOREIGN)
 
 
-def form_of(sent: bytes) -> Form:
-    """The form of an entry without the broker's header."""
-    found = _CANDIDATES.get(sent[SIZE_BYTES:_TOLD_END])
+def form_of(sent: bytes, at: int = 0) -> Form:
+    """The form of an entry without the broker's header, or of one that begins at `at`."""
+    found = _CANDIDATES.get(sent[at + SIZE_BYTES : at + _TOLD_END])
     if found is not None:
         begins, form = found
-        if len(begins) == _TOLD_BY or sent.startswith(begins, SIZE_BYTES):
+        if len(begins) == _TOLD_BY or sent.startswith(begins, at + SIZE_BYTES):
             return form
-    return empty if sent == EMPTY else NATIVE
+    return empty if len(sent) - at == len(EMPTY) and sent.endswith(EMPTY) else NATIVE
