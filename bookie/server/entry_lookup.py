@@ -43,8 +43,8 @@ IDS_PER_BREATH = 1000
 """Ids listed between two pauses of the thread: a millisecond or two."""
 AHEAD_ENTRIES = 8
 AHEAD_BYTES_MAX = 8 * 1024 * 1024
-"""Large entries are read at least this many at once, up to this many bytes: handing a read to a thread
-takes as long as reading half a megabyte.
+"""Large entries are read at least this many at once, up to this many bytes: handing a read to a
+thread takes as long as reading half a megabyte.
 """
 
 

@@ -233,11 +233,13 @@ class LastValues:
         while not is_last:
             self._check_open()
             block = await reader.block(position, READ_BYTES)
-            yield [
-                NumberedEntry(FORMER, at, entry, header.read(entry), TransactionOutcome.HOLDS)
-                for at, entry in zip(block.positions, block.entries, strict=True)
-            ]
-            await trio.lowlevel.checkpoint()
+            entries: list[NumberedEntry] = []
+            for at, entry in zip(block.positions, block.entries, strict=True):
+                if len(entries) % ENTRIES_PER_TURN == 0:
+                    await trio.lowlevel.checkpoint()
+                about = header.read(entry)
+                entries.append(NumberedEntry(FORMER, at, entry, about, TransactionOutcome.HOLDS))
+            yield entries
             is_last = block.is_last
             if not is_last:
                 ledger_id, entry_id = block.positions[-1]

@@ -62,9 +62,12 @@ async def test_a_peer_that_never_reads_is_not_read_either() -> None:
         assert connection.outbox_bytes <= limits.outbox_high_bytes + 600_000
         assert connection.congested
         before = bench.events.count("relieved")
-        echoed = await receive_exactly(stream, sent // 2)
-        assert bench.events.count("relieved") > before, "whoever held back may go on"
-        assert set(echoed.split(b"\n")[:-1]) == {line[:-1]}
+        # how much lies in the system's own buffers before the outbox shrinks is the system's choice
+        received = 0
+        while bench.events.count("relieved") == before:
+            assert await receive_exactly(stream, len(line)) == line
+            received += len(line)
+            assert received < sent, "whoever held back may go on"
 
 
 class KeepingWire(LineWire):
