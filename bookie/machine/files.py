@@ -13,6 +13,7 @@ import os
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
+from time import monotonic
 from typing import Final
 
 from magnetar.bookie.machine import extents
@@ -23,10 +24,15 @@ DIRECT: Final[int] = getattr(os, "O_DIRECT", 0)
 DSYNC: Final[int] = getattr(os, "O_DSYNC", 0)
 RANDOM: Final[int] = getattr(os, "POSIX_FADV_RANDOM", 0)
 WILL_NEED: Final[int] = getattr(os, "POSIX_FADV_WILLNEED", 0)
-AHEAD_BYTES: Final = 512 * 1024
-"""Read ahead at a time; others may wait for it, half a millisecond of a disk with 1 GB/s."""
 PIECE_BYTES: Final = 128 * 1024
-"""The system takes no more at a time than the disk is set to, which is seldom less."""
+"""Read ahead at a time: the system takes no more than the disk is set to, which is seldom less."""
+AHEAD_BYTES_FAST: Final = 512 * 1024
+"""Read ahead for who reads fast. Others may wait for it, half a millisecond of a disk with 1 GB/s,
+so who works long on what was read, as a compaction does, has only one piece read ahead.
+"""
+JUDGED_BYTES: Final = 4 * 1024 * 1024
+FAST_SECONDS: Final = 0.01
+"""Who has read `JUDGED_BYTES` in this time reads fast."""
 
 _CREATION: Final = {
     Creation.NEW: os.O_CREAT | os.O_EXCL,
@@ -61,7 +67,7 @@ class SystemReadFile:
     have to wait for several of them; so the core is offered after each.
     """
 
-    __slots__ = ("_ahead", "_direct", "_fd", "_next", "preadv")
+    __slots__ = ("_ahead", "_direct", "_fd", "_judged", "_judged_at", "_next", "_window", "preadv")
 
     def __init__(self, path: str, *, direct: bool) -> None:
         self._fd = fd = _open_to_read(path, DIRECT if direct else 0)
@@ -71,6 +77,9 @@ class SystemReadFile:
         """Where the last read ended; several threads may make that a guess."""
         self._ahead = 0
         """Where reading ahead ends."""
+        self._window = PIECE_BYTES
+        self._judged, self._judged_at = 0, 0.0
+        """Where reads in a row began, or were judged last, and when."""
         if not direct:
             _advise(fd, 0, 0, RANDOM)  # to read what is asked for, and no more
 
@@ -79,15 +88,25 @@ class SystemReadFile:
         offer_core()
         end = offset + len(data)
         if not offset <= self._next <= end:
-            self._ahead = end
-        elif self._ahead - end < AHEAD_BYTES // 2 and data and not self._direct:
+            self._ahead = self._judged = end
+            self._judged_at, self._window = monotonic(), PIECE_BYTES
+        elif data and not self._direct:
+            self._read_ahead(end)
+        self._next = end
+        return data
+
+    def _read_ahead(self, end: int) -> None:
+        if end - self._judged >= JUDGED_BYTES:
+            now = monotonic()
+            is_fast = now - self._judged_at < FAST_SECONDS
+            self._window = AHEAD_BYTES_FAST if is_fast else PIECE_BYTES
+            self._judged, self._judged_at = end, now
+        if self._ahead - end < self._window // 2:
             begin = max(self._ahead, end)
-            self._ahead = begin + AHEAD_BYTES
+            self._ahead = begin + self._window
             for piece in range(begin, self._ahead, PIECE_BYTES):
                 _advise(self._fd, piece, PIECE_BYTES, WILL_NEED)
                 offer_core()
-        self._next = end
-        return data
 
     def size(self) -> int:
         return os.fstat(self._fd).st_size

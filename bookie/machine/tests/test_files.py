@@ -6,7 +6,8 @@ import pytest
 
 from magnetar.bookie.machine import files
 from magnetar.bookie.machine.files import (
-    AHEAD_BYTES,
+    AHEAD_BYTES_FAST,
+    PIECE_BYTES,
     SystemReadFile,
     SystemWriteFile,
     sync_descriptor,
@@ -62,7 +63,7 @@ def advice(monkeypatch):
 
 @pytest.fixture
 def large(tmp_path):
-    (tmp_path / "file").write_bytes(bytes(4 * AHEAD_BYTES))
+    (tmp_path / "file").write_bytes(bytes(4 * AHEAD_BYTES_FAST))
     return str(tmp_path / "file")
 
 
@@ -70,13 +71,30 @@ def large(tmp_path):
 def test_reads_in_a_row_are_read_ahead_and_a_bounded_part_at_a_time(large, advice, overlap):
     """The next one may begin in the middle of an entry that the one before had in part."""
     file = SystemReadFile(large, direct=False)
-    size = AHEAD_BYTES // 4
+    size = PIECE_BYTES // 4
     for place in range(5):
         assert len(file.pread(size + overlap, place * size)) == size + overlap
     second = 2 * size + overlap
-    ahead = [*range(second, second + 2 * AHEAD_BYTES, files.PIECE_BYTES)]
-    expected = [(at, files.PIECE_BYTES, files.WILL_NEED) for at in ahead]
-    assert advice == [(0, 0, files.RANDOM), *expected]
+    assert advice[1:] == [(second + at, PIECE_BYTES, files.WILL_NEED) for at in (0, PIECE_BYTES)]
+    file.close()
+
+
+@pytest.mark.parametrize(("seconds", "ahead"), [(0.001, AHEAD_BYTES_FAST), (0.02, PIECE_BYTES)])
+def test_who_reads_fast_has_more_read_ahead(large, advice, monkeypatch, seconds, ahead):
+    """Judged again and again, for as long as it reads in a row."""
+    now = 100.0
+    monkeypatch.setattr(files, "monotonic", lambda: now)
+    monkeypatch.setattr(files, "JUDGED_BYTES", 2 * AHEAD_BYTES_FAST)
+    file = SystemReadFile(large, direct=False)
+    for place in range(0, 4 * AHEAD_BYTES_FAST, PIECE_BYTES):
+        file.pread(PIECE_BYTES, place)
+        now += seconds / 8  # so many pieces are judged together
+    last, _, _ = advice[-1]
+    assert ahead / 2 <= last + PIECE_BYTES - 4 * AHEAD_BYTES_FAST <= 1.5 * ahead
+    advice.clear()
+    for place in range(2):  # elsewhere: everybody begins with one piece
+        file.pread(100, place * 100)
+    assert advice == [(200, PIECE_BYTES, files.WILL_NEED)]
     file.close()
 
 
@@ -87,14 +105,13 @@ def test_the_core_is_offered_after_each_part(large, advice, monkeypatch):
     already = len(advice)
     file.pread(size, 0)
     file.pread(size, size)
-    parts = AHEAD_BYTES // files.PIECE_BYTES
-    assert offers == [already, already, *range(already + 1, already + parts + 1)]
+    assert offers == [already, already, already + 1]
     file.close()
 
 
 def test_reads_here_and_there_are_not_read_ahead(large, advice):
     file = SystemReadFile(large, direct=False)
-    for offset in (0, 2 * AHEAD_BYTES, 100, 4 * AHEAD_BYTES, 4 * AHEAD_BYTES):
+    for offset in (0, 2 * AHEAD_BYTES_FAST, 100, 4 * AHEAD_BYTES_FAST, 4 * AHEAD_BYTES_FAST):
         file.pread(100, offset)
     assert advice == [(0, 0, files.RANDOM)]
     file.close()

@@ -26,8 +26,8 @@ SCAN_BYTES: Final = 256 * 1024
 """Bytes scanned at once: two thousand small entries, in a millisecond or two."""
 
 
-def _without_pause() -> None:
-    """The default pause, for callers without a loop."""
+def without_pause() -> None:
+    """The pause of a thread for which nobody waits."""
 
 
 class EntryLogReader:
@@ -105,7 +105,7 @@ class EntryLogReader:
         return LargeEntries(ledger_id, entry_id, tuple(found))
 
     def scan(
-        self, log_id: int, pause: Callable[[], None] = _without_pause
+        self, log_id: int, pause: Callable[[], None] = without_pause
     ) -> Iterator[tuple[int, Run]]:
         """Yield all runs of a log, with the location of their first entry.
 
@@ -138,7 +138,7 @@ class EntryLogReader:
         return self._header(log_id)[0]
 
     def ledgers(
-        self, log_id: int, pause: Callable[[], None] = _without_pause
+        self, log_id: int, pause: Callable[[], None] = without_pause
     ) -> tuple[dict[int, int], int]:
         """The bytes of each ledger, from the ledgers map or a scan of the log; and the offset at
         which an unfinished log has anything but records, 0 if it does not.

@@ -14,6 +14,7 @@ from magnetar.bookie.server.disk_usage import disk_watch
 from magnetar.bookie.server.entry_log.writer import log_ids
 from magnetar.bookie.server.index.ledgers import LedgersIndex
 from magnetar.bookie.server.ledger_storage import (
+    RUNS_PER_BREATH,
     append_half,
     make_durable,
     make_mark,
@@ -53,6 +54,19 @@ def read(storage, ledger_id, entry_id):
     location = storage.locations.find(ledger_id, entry_id)
     run = storage.reader.read(ledger_id, entry_id, location, 4096)
     return run.checked_payloads(entry_id, entry_id, 1)
+
+
+async def test_the_loop_runs_while_many_small_runs_are_written(storage, monkeypatch):
+    many = Half()
+    for entry_id in range(2 * RUNS_PER_BREATH + 1):
+        many.put(seal(1, entry_id, -1, 0, [b"a"]))
+    pauses = []
+    monkeypatch.setattr(type(storage), "pause", lambda _: pauses.append("written"))
+    placed = append_half(storage, many, deleted=())
+    assert pauses == ["written"] * 2
+    put_index(storage, placed, {}, (), lambda: pauses.append("indexed"))
+    assert pauses == ["written", "written", "indexed"]
+    assert read(storage, 1, 2 * RUNS_PER_BREATH) == [b"a"]
 
 
 async def test_entries_and_rows_are_found_once_they_are_indexed(storage):

@@ -6,6 +6,7 @@ import threading
 
 import trio
 
+from magnetar.core.compaction import time_share
 from magnetar.core.compaction.time_share import ON_THE_LOOP_BYTES, ON_THE_LOOP_MESSAGES, TimeShare
 
 
@@ -37,3 +38,17 @@ async def test_others_run_after_so_many_messages() -> None:
             await share.call(1, 3, int)
         assert runs > before
         nursery.cancel_scope.cancel()
+
+
+async def test_the_core_is_offered_behind_a_thread_and_between_turns(monkeypatch) -> None:
+    """Else a client that waits for it would wait for several turns."""
+    offers: list[int] = []
+    monkeypatch.setattr(time_share, "offer_core", lambda: offers.append(threading.get_ident()))
+    here, share = threading.get_ident(), TimeShare(3)
+    await share.call(ON_THE_LOOP_BYTES + 1, 1, int)
+    assert offers == [here]
+    await share.turn()
+    await share.call(1, 3, int)
+    assert offers == [here] * 3
+    await share.call(1, 1, int)
+    assert offers == [here] * 3
