@@ -57,10 +57,8 @@ TABLES_MAX: Final = 8
 """So many ledgers of a half have tables of their own at most: RocksDB slows writers down when it
 has forty new tables.
 """
-BREATHE_PUTS: Final = 400
-"""Puts between two pauses of the writing thread, in which the loop runs: 0.3 ms."""
-RUN_PUTS: Final = 3
-"""A run costs as much as so many puts, besides its own."""
+BREATHE_PUTS: Final = 2000
+"""Puts between two pauses of the writing thread, in which the loop runs."""
 LOOKS_PER_BREATH: Final = 2000
 """Rows looked at between two pauses of a thread that reads the whole index."""
 
@@ -150,7 +148,6 @@ class LocationIndex:
         for run, location in placed:
             ledger_id, first, offsets = run.ledger_id, run.first, run.offsets
             start, end = 0, len(offsets) - 1
-            since_pause += RUN_PUTS
             while start < end:
                 stop = min(end, start + BATCH_PUTS_MAX - puts)
                 put = batch.put
