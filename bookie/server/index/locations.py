@@ -59,8 +59,6 @@ has forty new tables.
 """
 BREATHE_PUTS: Final = 2000
 """Puts between two pauses of the writing thread, in which the loop runs."""
-LOOKS_PER_BREATH: Final = 2000
-"""Rows looked at between two pauses of a thread that reads the whole index."""
 
 MARK: Final = "mark"
 
@@ -144,30 +142,28 @@ class LocationIndex:
 
     def _put(self, placed: Sequence[Placed], pause: Breathe, full: Callable[[], None]) -> None:
         batch = self._database.batch()
-        puts = since_pause = 0
+        count = 0
         for run, location in placed:
             ledger_id, first, offsets = run.ledger_id, run.first, run.offsets
             start, end = 0, len(offsets) - 1
             while start < end:
-                stop = min(end, start + BATCH_PUTS_MAX - puts)
+                stop = min(end, start + BATCH_PUTS_MAX - count % BATCH_PUTS_MAX)
                 put = batch.put
                 for pair in _rows(ledger_id, first, offsets, location, start, stop):
                     put(*pair)
-                puts += stop - start
-                since_pause += stop - start
+                count += stop - start
                 start = stop
-                if puts == BATCH_PUTS_MAX or since_pause >= BREATHE_PUTS:
+                if count % BATCH_PUTS_MAX == 0:
                     self._write(batch, full)
-                    batch, puts = self._database.batch(), 0
-                    if since_pause >= BREATHE_PUTS:
-                        since_pause = 0
+                    batch = self._database.batch()
+                    if count % BREATHE_PUTS == 0:
                         pause()
-        if puts:
+        if len(batch):
             self._write(batch, full)
 
     def _write(self, batch: DatabaseBatch, full: Callable[[], None]) -> None:
-        self._unsynced += len(batch)
         self._database.write(batch)
+        self._unsynced += BATCH_PUTS_MAX
         if self._unsynced >= MEMORY_PUTS_MAX:
             full()
             assert not self._unsynced, "memory that is full was not synced"
@@ -237,7 +233,7 @@ class LocationIndex:
         for count, (_, stored) in enumerate(self._database.from_key(b"")):
             if first <= location_of(stored) <= last:
                 return True
-            if count % LOOKS_PER_BREATH == 0:
+            if count % BREATHE_PUTS == 0:
                 pause()
         return False
 
@@ -248,7 +244,7 @@ class LocationIndex:
         for count, (found, stored) in enumerate(self._database.from_key(b"")):
             if matches(location_of(stored)):
                 yield ids_of(found)
-            if count % LOOKS_PER_BREATH == 0:
+            if count % BREATHE_PUTS == 0:
                 pause()
 
     def read_through(self) -> Generator[int, None, None]:
