@@ -122,7 +122,9 @@ def test_an_administrator_asks_the_bookie_over_http(cluster, tmp_path) -> None:
         while "bookie_DELETED_LEDGER_TOTAL 1" not in ask(where, "/metrics"):
             assert time.monotonic() < deadline
             ask(where, "/api/v1/bookie/gc", "PUT")
-        assert ask(where, "/api/v1/bookie/gc_details")[0]["minorCompactionCounter"] >= 1
+        # A round counts the ledgers that it deletes before it has ended, its compaction at the end.
+        while not ask(where, "/api/v1/bookie/gc_details")[0]["minorCompactionCounter"]:
+            assert time.monotonic() < deadline
 
 
 def test_an_administrator_asks_for_the_cluster_over_http(cluster, tmp_path) -> None:
