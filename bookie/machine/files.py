@@ -73,8 +73,9 @@ class SystemReadFile:
         self._fd = fd = _open_to_read(path, DIRECT if direct else 0)
         self.preadv: Callable[[Sequence[memoryview], int], int] = partial(os.preadv, fd)
         self._direct = direct
+        # Hints from here on, which several threads that read may make guesses.
         self._next = -1
-        """Where the last read ended; several threads may make that a guess."""
+        """Where the last read ended."""
         self._ahead = 0
         """Where reading ahead ends."""
         self._window = PIECE_BYTES

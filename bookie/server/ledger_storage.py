@@ -31,7 +31,7 @@ from magnetar.core.ports.machine import Machine
 log = logging.getLogger(__name__)
 
 PAUSE_SECONDS: Final = 0.0002
-"""How long a thread releases the interpreter after each millisecond or so of work."""
+"""How long a thread releases the interpreter after each few milliseconds of work."""
 RUNS_PER_BREATH: Final = 1000
 """Runs appended between two pauses."""
 
@@ -69,14 +69,12 @@ def append_half(
     half: Half,
     deleted: Collection[int],
     place: Callable[[Run], int] | None = None,
-    pause: Callable[[], None] | None = None,
 ) -> list[Placed]:
     """Do step 1. Blocks: for a thread. `place` appends a run in place of the entry log, and returns
-    its location; `pause` replaces the storage's.
+    its location.
     """
     placed: list[Placed] = []
     place = place or storage.entry_log.append
-    pause = pause or storage.pause
     storage.entry_log.move_on()
     for ledger_id in sorted(half.runs):
         if ledger_id in deleted:
@@ -84,7 +82,7 @@ def append_half(
         for run in half.runs[ledger_id]:
             placed.append((run, place(run)))
             if len(placed) % RUNS_PER_BREATH == 0:
-                pause()
+                storage.pause()
     storage.entry_log.flush()
     return placed
 
@@ -94,18 +92,15 @@ def put_index(
     placed: list[Placed],
     rows: dict[int, LedgerRow],
     deleted: Collection[int],
-    pause: Callable[[], None] | None = None,
 ) -> None:
     """Do step 2. Blocks: for a thread."""
-    put_locations(storage, [one for one in placed if one[0].ledger_id not in deleted], pause)
+    put_locations(storage, [one for one in placed if one[0].ledger_id not in deleted])
     storage.ledgers.put((i, row) for i, row in rows.items() if i not in deleted)
 
 
-def put_locations(
-    storage: LedgerStorage, placed: list[Placed], pause: Callable[[], None] | None = None
-) -> None:
+def put_locations(storage: LedgerStorage, placed: list[Placed]) -> None:
     """Do step 2 for entries. Blocks: for a thread."""
-    storage.locations.put(placed, pause or storage.pause, partial(make_durable, storage))
+    storage.locations.put(placed, storage.pause, partial(make_durable, storage))
 
 
 def make_durable(storage: LedgerStorage) -> None:

@@ -30,7 +30,6 @@ from magnetar.bookie.format.ledger_row import LedgerRow
 from magnetar.bookie.server.cache.write_cache import Half
 from magnetar.bookie.server.directories import read_last_mark
 from magnetar.bookie.server.disk_usage import DiskWatch, is_full, room_for
-from magnetar.bookie.server.entry_log.reader import without_pause
 from magnetar.bookie.server.entry_log.stored_runs import StoredRuns
 from magnetar.bookie.server.entry_log.writer import log_ids
 from magnetar.bookie.server.index.locations import Placed
@@ -205,7 +204,7 @@ class _Target:
         placed = self._append(half) if self._no_room is None else None
         if placed is not None:
             with room_for(INDEXES, self._storage.directories.ledgers):
-                put_index(self._storage, placed, rows, (), without_pause)
+                put_index(self._storage, placed, rows, ())
             self._disk.check_and_log()  # the next log begins where there is room
             return
         self._missing_bytes += sum(
@@ -217,7 +216,7 @@ class _Target:
         entry_log = self._storage.entry_log
         for _ in range(self._disk.directories):
             try:
-                return append_half(self._storage, half, (), self._place, without_pause)
+                return append_half(self._storage, half, (), self._place)
             except OSError as error:
                 if not is_full(error):
                     raise

@@ -61,7 +61,7 @@ WRITE_BYTES: Final = 128 * 1024
 ENTRIES_PER_TURN: Final = 10
 """So many are told apart on the loop in a tenth of a millisecond, after which other tasks run."""
 KEYS_PER_REST: Final = 2_000
-MESSAGES_PER_TURN: Final = 100 if new_key_index is KeyIndex else 100_000
+MESSAGES_PER_CALL: Final = 100 if new_key_index is KeyIndex else 100_000
 """Looked at in one call. With compiled functions, which let the loop run meanwhile, that is mostly
 all that was read; without them, what takes half a millisecond.
 """
@@ -87,7 +87,7 @@ class LastValues:
         self._retains_keyless = retains_keyless
         self._now_ms = now_ms
         self._keys_max = keys_max
-        self._share = TimeShare(min(MESSAGES_PER_TURN, ON_THE_LOOP_MESSAGES))
+        self._share = TimeShare(min(MESSAGES_PER_CALL, ON_THE_LOOP_MESSAGES))
         self.removed = 0
 
     async def run(self) -> None:
@@ -128,17 +128,17 @@ class LastValues:
         return look
 
     async def _note(self, look: Look, entries: Sequence[NumberedEntry]) -> bool:
-        for turn in turns_of(entries):
-            if not await self._call(turn, look.note):
+        for part in parts_of(entries):
+            if not await self._call(part, look.note):
                 return False
         return True
 
     async def _call(
-        self, turn: Sequence[NumberedEntry], work: Callable[[Sequence[NumberedEntry]], Result]
+        self, part: Sequence[NumberedEntry], work: Callable[[Sequence[NumberedEntry]], Result]
     ) -> Result:
-        size = sum(len(one.entry) for one in turn)
-        messages = sum(one.about.count for one in turn)
-        return await self._share.call(size, messages, work, turn)
+        size = sum(len(one.entry) for one in part)
+        messages = sum(one.about.count for one in part)
+        return await self._share.call(size, messages, work, part)
 
     async def _read(
         self, first: Position, end: Position, numbers: Numbers
@@ -224,8 +224,8 @@ class LastValues:
         self, made: CompactedWriter, rule: ValueRule, entries: Sequence[NumberedEntry]
     ) -> None:
         """Write what stays of entries."""
-        for turn in turns_of(entries):
-            for one, left in zip(turn, await self._call(turn, rule.rests), strict=True):
+        for part in parts_of(entries):
+            for one, left in zip(part, await self._call(part, rule.rests), strict=True):
                 if left is not None:
                     await made.add(one.position, left)
 
@@ -248,12 +248,12 @@ class LastValues:
                 position = (ledger_id, entry_id + 1)
 
 
-def turns_of(entries: Sequence[NumberedEntry]) -> Iterator[Sequence[NumberedEntry]]:
-    """The entries in parts, each of which is looked at in one turn."""
+def parts_of(entries: Sequence[NumberedEntry]) -> Iterator[Sequence[NumberedEntry]]:
+    """The entries in parts, each of which is looked at in one call."""
     begin = messages = 0
     for place, one in enumerate(entries):
         messages += one.about.count
-        if messages >= MESSAGES_PER_TURN:
+        if messages >= MESSAGES_PER_CALL:
             yield entries[begin : place + 1]
             begin, messages = place + 1, 0
     if begin < len(entries):

@@ -9,7 +9,8 @@ a core while it has the interpreter's lock stops all the others.
 That does not help one that has had more than its share, as who publishes one message after the
 other has. So compiled loops also offer the core (`sched_yield`) while they have not got the lock,
 every ten to fifty microseconds: two in three of those that still waited for 1.4 ms do not any more.
-Who reads files does so after each system call (`offer_core`).
+Who reads files does so after each system call (`offer_core`), and so does the loop between parts of
+long work (`core/compaction/time_share.py`).
 
 On other systems only the loops do something: other schedulers have other rules.
 """

@@ -79,16 +79,27 @@ def test_reads_in_a_row_are_read_ahead_and_a_bounded_part_at_a_time(large, advic
     file.close()
 
 
-@pytest.mark.parametrize(("seconds", "ahead"), [(0.001, AHEAD_BYTES_FAST), (0.02, PIECE_BYTES)])
-def test_who_reads_fast_has_more_read_ahead(large, advice, monkeypatch, seconds, ahead):
+FAST, SLOW = 0.001, 0.02
+
+
+@pytest.mark.parametrize(
+    ("paces", "ahead"),
+    [
+        ((FAST, FAST), AHEAD_BYTES_FAST),
+        ((SLOW, FAST), AHEAD_BYTES_FAST),
+        ((FAST, SLOW), PIECE_BYTES),
+        ((SLOW, SLOW), PIECE_BYTES),
+    ],
+)
+def test_who_reads_fast_has_more_read_ahead(large, advice, monkeypatch, paces, ahead):
     """Judged again and again, for as long as it reads in a row."""
     now = 100.0
     monkeypatch.setattr(files, "monotonic", lambda: now)
-    monkeypatch.setattr(files, "JUDGED_BYTES", 2 * AHEAD_BYTES_FAST)
+    monkeypatch.setattr(files, "JUDGED_BYTES", AHEAD_BYTES_FAST)
     file = SystemReadFile(large, direct=False)
     for place in range(0, 4 * AHEAD_BYTES_FAST, PIECE_BYTES):
         file.pread(PIECE_BYTES, place)
-        now += seconds / 8  # so many pieces are judged together
+        now += paces[place // (2 * AHEAD_BYTES_FAST)] / 4  # so many pieces are judged together
     last, _, _ = advice[-1]
     assert ahead / 2 <= last + PIECE_BYTES - 4 * AHEAD_BYTES_FAST <= 1.5 * ahead
     advice.clear()

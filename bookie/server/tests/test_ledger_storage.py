@@ -8,13 +8,14 @@ from magnetar.bookie.format.ledger_row import LedgerRow
 from magnetar.bookie.machine.rocksdb import RocksDatabases
 from magnetar.bookie.machine.system import system_machine
 from magnetar.bookie.recovery.ledger_storage import open_storage
+from magnetar.bookie.server import ledger_storage
 from magnetar.bookie.server.cache.write_cache import Half
 from magnetar.bookie.server.directories import LEDGER_ROWS, read_last_mark
 from magnetar.bookie.server.disk_usage import disk_watch
 from magnetar.bookie.server.entry_log.writer import log_ids
+from magnetar.bookie.server.index import locations
 from magnetar.bookie.server.index.ledgers import LedgersIndex
 from magnetar.bookie.server.ledger_storage import (
-    RUNS_PER_BREATH,
     append_half,
     make_durable,
     make_mark,
@@ -58,15 +59,18 @@ def read(storage, ledger_id, entry_id):
 
 async def test_the_loop_runs_while_many_small_runs_are_written(storage, monkeypatch):
     many = Half()
-    for entry_id in range(2 * RUNS_PER_BREATH + 1):
+    monkeypatch.setattr(ledger_storage, "RUNS_PER_BREATH", 10)
+    monkeypatch.setattr(locations, "BATCH_PUTS_MAX", 4)
+    monkeypatch.setattr(locations, "BREATHE_PUTS", 8)
+    for entry_id in range(25):
         many.put(seal(1, entry_id, -1, 0, [b"a"]))
     pauses = []
-    monkeypatch.setattr(type(storage), "pause", lambda _: pauses.append("written"))
+    monkeypatch.setattr(type(storage), "pause", lambda _: pauses.append("a pause"))
     placed = append_half(storage, many, deleted=())
-    assert pauses == ["written"] * 2
-    put_index(storage, placed, {}, (), lambda: pauses.append("indexed"))
-    assert pauses == ["written", "written", "indexed"]
-    assert read(storage, 1, 2 * RUNS_PER_BREATH) == [b"a"]
+    assert pauses == ["a pause"] * 2
+    put_index(storage, placed, {}, deleted=())
+    assert pauses == ["a pause"] * (2 + 3)
+    assert read(storage, 1, 24) == [b"a"]
 
 
 async def test_entries_and_rows_are_found_once_they_are_indexed(storage):
