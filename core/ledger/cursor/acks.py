@@ -340,6 +340,15 @@ class AckState:
         return iter(self.ranges(len(self)))
 
     @property
+    def highest(self) -> Position:
+        """The highest entry that is acknowledged, wholly or in part. Looks at all batches."""
+        found = self.mark_delete
+        if self._ranges:
+            ledger_id = max(self._ranges)
+            found = max(found, (ledger_id, self._ranges[ledger_id].lasts[-1]))
+        return max(found, max(self._bits)) if self._bits else found
+
+    @property
     def parts(self) -> int:
         """The number of batches that are acknowledged in part."""
         return len(self._bits)

@@ -133,7 +133,7 @@ class KeyedDispatcher:
             if seen >= TURN_ENTRIES_MAX:
                 return True
             permits = sum(consumer.permits for consumer in self.consumers if consumer.ready)
-            if not permits or self.out.full:
+            if not permits or self.out.is_full(self.read):
                 return False
             work = self._new(permits)
             if work is None:

@@ -60,7 +60,7 @@ class SharedLimits(FrozenStruct, frozen=True):
     """Delayed entries, of about 50 bytes each. At the limit no new entries are read until some are
     due, so later messages wait too, delayed or not."""
     pauses_unsaved: bool = False
-    """Whether no new entries are read while the cursor has more acknowledged ranges than it stores
+    """Whether no new entries are read while the cursor has as many acknowledged ranges as it stores
     (`dispatcherPauseOnAckStatePersistent` in Pulsar)."""
 
 
@@ -103,15 +103,17 @@ class Outstanding:
         self._left = left
         self._alarm: int | None = None
 
-    @property
-    def full(self) -> bool:
+    def is_full(self, read: Position) -> bool:
         """Whether a limit of replay or delayed entries is reached, or of acknowledgements that are
-        stored, so that none are read.
+        stored, so that none are read from there on. What is missing between those is read all the
+        same: nobody has it after a start, and no other entries make their number smaller.
         """
         limits = self.limits
         if len(self.replay) >= limits.replay_max or self.delays_left <= 0:
             return True
-        return limits.pauses_unsaved and self._cursor.overflows
+        if not limits.pauses_unsaved or not self._cursor.overflows:
+            return False
+        return read > self._cursor.acks.highest
 
     @property
     def delays_left(self) -> int:

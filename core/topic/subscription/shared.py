@@ -137,7 +137,7 @@ class SharedDispatcher:
 
     def _new(self, entries_max: int) -> Slice | None:
         """New entries at the read position."""
-        if self.out.full:
+        if self.out.is_full(self.read):
             return None
         self.read = self._ledger.chain.normal(self.read)
         found = self._fresh.at(self.read)

@@ -139,6 +139,10 @@ class AcksAgainstSets(RuleBasedStateMachine):
             assert acks.mark_delete < unacked[0]
         if not acks.holed:
             assert acks.acked_beyond == 0
+        highest = acks.highest
+        assert acks.is_acked(highest) or acks.bits(highest) is not None
+        known = [p for p in existing if p in self.acked or acks.bits(p) is not None]
+        assert highest >= max(known, default=START)
         self.ranges_are_tidy()
 
     def ranges_are_tidy(self) -> None:

@@ -74,7 +74,7 @@ async def test_what_is_due_joins_replay_while_there_is_room(desk: Bench) -> None
     for entry_id in range(5):
         out.delayed.add((0, entry_id), 0)
     assert out.wake_delayed()
-    assert (len(out.replay), len(out.delayed), out.full) == (2, 3, True)
+    assert (len(out.replay), len(out.delayed), out.is_full((0, 9))) == (2, 3, True)
     assert not out.wake_delayed(), "no room"
     out.send(consumer, run(2), None)
     assert out.wake_delayed()
@@ -84,11 +84,11 @@ async def test_what_is_due_joins_replay_while_there_is_room(desk: Bench) -> None
 async def test_at_the_limit_of_what_is_delayed_nothing_new_is_read(desk: Bench) -> None:
     out, _consumer = await books(desk, delayed_max=2)
     out.delayed.add((0, 0), 10**15)
-    assert not out.full
+    assert not out.is_full((0, 9))
     out.delayed.add((0, 1), 10**15)
-    assert out.full
+    assert out.is_full((0, 9))
     out.acked(0, 1, 1)
-    assert not out.full
+    assert not out.is_full((0, 9))
 
 
 async def test_nothing_new_is_read_while_acknowledgements_outgrow_what_is_stored(
@@ -103,9 +103,11 @@ async def test_nothing_new_is_read_while_acknowledgements_outgrow_what_is_stored
         Outstanding(cursor, desk.env, SharedLimits(pauses_unsaved=pauses), lambda: None, Replay())
         for pauses in (True, False)
     ]
+    read = ledger_id, 5
     cursor.ack_range(ledger_id, 2, 2)
-    assert not out.full
+    assert not out.is_full(read)
     cursor.ack_range(ledger_id, 4, 4)
-    assert (out.full, careless.full) == (True, False)
+    assert (out.is_full(read), careless.is_full(read)) == (True, False)
+    assert not out.is_full((ledger_id, 3)), "what is missing there makes the ranges fewer"
     cursor.ack_range(ledger_id, 3, 3)
-    assert not out.full
+    assert not out.is_full(read)
