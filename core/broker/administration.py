@@ -21,7 +21,12 @@ from magnetar.core.kernel.errors import (
     NotOwned,
     TopicNotFound,
 )
-from magnetar.core.kernel.names import SYSTEM_NAMESPACE, NamespaceName, TopicName
+from magnetar.core.kernel.names import (
+    KEPT_WITH_NAMESPACE,
+    SYSTEM_NAMESPACE,
+    NamespaceName,
+    TopicName,
+)
 from magnetar.core.policy.policies import TopicPolicies
 from magnetar.core.topic.restrictions import check_changeable
 from magnetar.core.topic.topic import Topic
@@ -161,8 +166,8 @@ async def delete_topics(broker: Broker, namespace: NamespaceName, *, force: bool
 
 
 async def _delete_topics(broker: Broker, namespace: NamespaceName, force: bool, why: str) -> None:
-    topics = [TopicName.parse(full) for full in await topics_of(broker, namespace)]
-    if topics and not force:
+    topics = [TopicName.parse(full) for full in await topics_of(broker, namespace, system=True)]
+    if not force and any(name.base.local not in KEPT_WITH_NAMESPACE for name in topics):
         raise AlreadyExists(why)
     for name in topics:
         if await broker.exists(name):

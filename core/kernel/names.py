@@ -31,6 +31,17 @@ VIEWS: Final = frozenset({"__consumer_offsets"})
 """Names in the default namespace by which clients are shown something that is no topic. Kafka's may
 not write to it either (`Topic.INTERNAL_TOPICS` of 4.3).
 """
+KEPT_WITH_NAMESPACE: Final = frozenset(
+    {
+        "__change_events",
+        "__transaction_buffer_snapshot",
+        "__transaction_buffer_snapshot_indexes",
+        "__transaction_buffer_snapshot_segments",
+    }
+)
+"""Topics that Pulsar's brokers keep in each namespace, which are no contents of it
+(`SystemTopicNames.java` of 4.2).
+"""
 
 NAME_BYTES_MAX: Final = 4096
 """Longer names are refused, because names are stored, listed and sent whole."""

@@ -95,6 +95,22 @@ async def test_a_namespace_goes_when_it_is_empty_or_by_force(broker: Broker) -> 
     assert broker.topics == {}
 
 
+async def test_a_namespace_goes_with_topics_that_are_not_listed(broker: Broker) -> None:
+    """Those of Pulsar's brokers do not keep it; whatever else begins like them does."""
+    kept, mine = [
+        TopicName.parse(f"{NAMESPACE}/{local}") for local in ("__change_events", "__mine")
+    ]
+    await administration.create_topic(broker, mine)
+    await administration.create_topic(broker, kept)
+    assert await topics_of(broker, NAMESPACE) == []
+    with pytest.raises(AlreadyExists):
+        await administration.delete_namespace(broker, NAMESPACE, force=False)
+    await administration.delete_topic(broker, mine, force=True)
+    await administration.delete_namespace(broker, NAMESPACE, force=False)
+    assert broker.topics == {}
+    assert await broker.metadata.children(NAMESPACE.managed_ledgers) == []
+
+
 async def test_topics_go_and_their_namespace_stays(broker: Broker) -> None:
     await administration.delete_topics(broker, NAMESPACE, force=False)
     await administration.create_topic(broker, A)
