@@ -87,10 +87,15 @@ Start = tuple[int, int, int]
 class PartitionConsumer:
     """The consumer of one partition, or of the topic."""
 
-    __slots__ = ("attempts", "ended", "outstanding", "ready", "returned", "since", "start", "topic")
+    __slots__ = (
+        "attempts", "earliest", "ended", "outstanding", "ready", "returned", "since", "start",
+        "topic",
+    )  # fmt: skip
 
-    def __init__(self, topic: str, start: Start | None) -> None:
+    def __init__(self, topic: str, start: Start | None, *, earliest: bool) -> None:
         self.topic = topic
+        self.earliest = earliest
+        """Whether a new subscription begins there."""
         self.ready = self.ended = False
         self.outstanding = 0
         """Messages that the peer has not answered."""
@@ -170,7 +175,9 @@ class ConsumerDialogue:
             self._exchange.refused(pb.NotAllowedError, f"at most {limit} partitions")
             return
         self._is_numbered = numbered
-        self._shares = [PartitionConsumer(each, self._start) for each in names]
+        self._shares = [
+            PartitionConsumer(each, self._start, earliest=self._earliest) for each in names
+        ]
         if self._dead_letters is not None and self._endpoint.is_of_several:
             self._dead_letters.topics = self._shares
         for number in range(len(names)):
@@ -180,12 +187,11 @@ class ConsumerDialogue:
 
     def grow(self, names: Sequence[str]) -> None:
         """What was stored in a new partition before is read, too: it came after the consumer."""
-        if not self._endpoint.pattern:
-            self._earliest = True
+        earliest = self._earliest or not self._endpoint.pattern
         limit = PULLED_PARTITIONS_MAX if self._pulls else PARTITIONS_MAX
         for name in names[: limit - len(self._shares)]:
             start = None if self._start is None else (*EARLIEST, -1)
-            self._shares.append(PartitionConsumer(name, start))
+            self._shares.append(PartitionConsumer(name, start, earliest=earliest))
             self._attach(len(self._shares) - 1)
 
     def _attach(self, number: int) -> None:
@@ -208,7 +214,7 @@ class ConsumerDialogue:
                 durable=self._durable and not self._reads,
                 priority_level=self._priority,
                 force_topic_creation=not self._endpoint.pattern,
-                initial_position=INITIAL[self._earliest].upper(),
+                initial_position=INITIAL[share.earliest].upper(),
                 **said,
             ),
         )
@@ -218,6 +224,7 @@ class ConsumerDialogue:
             return
         share = self._shares[request_id - 1]
         share.ready, share.since = True, self._exchange.now_ms()
+        share.earliest = self._earliest
         if not self._pulls:
             share.returned = max(self._queue // len(self._shares), 1)
         elif self._is_numbered:

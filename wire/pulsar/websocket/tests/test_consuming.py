@@ -216,6 +216,25 @@ async def test_partitions_that_are_added(
     assert {position_of(one["messageId"]).partition for one in receipts} == {0, 1}
 
 
+async def test_partitions_are_added_and_what_was_read_does_not_come_again(
+    stage: Stage, autojump_clock: trio.testing.MockClock
+) -> None:
+    """A subscription that is not durable begins anew with each unload."""
+    await stage.broker.catalog.create_partitioned(TopicName.parse("t"), 1)
+    await published(stage, b"before", topic="t-partition-0")
+    talker = await opened(stage, f"{CONSUMER}?subscriptionMode=NonDurable")
+    await stage.broker.catalog.grow_partitioned(TopicName.parse("t"), 2)
+    await published(stage, b"added", topic="t-partition-1")
+    stage.stores.clock.forward(61.0)
+    await trio.sleep(61)
+    assert payloads([*await talker.hear(), *await talker.hear()]) == [b"added"]
+    for index in (0, 1):
+        await stage.broker.unload(TopicName.parse(f"t-partition-{index}"))
+    assert await talker.hear() == []
+    await published(stage, b"after", topic="t-partition-0")
+    assert payloads(await talker.hear()) == [b"after"]
+
+
 async def test_partitions_are_pulled_exactly(stage: Stage) -> None:
     await stage.broker.catalog.create_partitioned(TopicName.parse("t"), 2)
     talker = await opened(stage, f"{EARLY}&pullMode=true")
