@@ -87,7 +87,8 @@ async def create(request: AdminRequest) -> None:
     check_creatable(request.topic)
     await check_no_stray(request.broker, request.topic)
     body = await request.value(dict[str, Any]) or {}
-    given = topic_properties.checked(body.get("properties", body))
+    inner = body.get("properties")  # of that name, if it is a text
+    given = topic_properties.checked(inner if isinstance(inner, dict) else body)
     if given and not request.topic.persistent:
         raise not_here("a topic that stores nothing keeps no properties")
     await administration.create_topic(request.broker, request.topic)

@@ -242,6 +242,13 @@ async def test_properties_survive_an_unload(visitor: Visitor) -> None:
     await visitor.fails(400, "DELETE", f"{HERE}/a/properties?key=magnetar.next-index")
 
 
+async def test_a_property_may_be_called_as_the_whole_is(visitor: Visitor) -> None:
+    await visitor.does("PUT", f"{HERE}/a", {"properties": "1"})
+    assert await visitor.get(f"{HERE}/a/properties") == {"properties": "1"}
+    await visitor.does("PUT", f"{HERE}/b", {"properties": {"properties": "2"}})
+    assert await visitor.get(f"{HERE}/b/properties") == {"properties": "2"}
+
+
 async def test_a_partitioned_topic_has_properties_as_a_whole(visitor: Visitor) -> None:
     body = {"partitions": 2, "deleted": False, "properties": {"one": "1"}}
     await visitor.does("PUT", f"{HERE}/p/partitions", body)
