@@ -3,6 +3,8 @@
 from typing import Any
 
 import pytest
+import trio
+import trio.testing
 
 from magnetar.core.kernel.names import TopicName
 from magnetar.wire.pulsar import commands_pb2 as pb
@@ -10,7 +12,7 @@ from magnetar.wire.pulsar.frames import split_tail
 from magnetar.wire.pulsar.session.conftest import Stage, consumer, slow_stage, stage
 from magnetar.wire.pulsar.tests import peer
 from magnetar.wire.pulsar.websocket import exchange, producing
-from magnetar.wire.pulsar.websocket.contents import base64, position_of
+from magnetar.wire.pulsar.websocket.contents import base64, base64_decoded, position_of
 from magnetar.wire.pulsar.websocket.producing import _java_hash
 from magnetar.wire.pulsar.websocket.tests.talker import CONSUMER, PRODUCER, Talker, opened
 
@@ -164,13 +166,22 @@ async def test_where_it_goes_on_after_a_name_was_used(stage: Stage) -> None:
     assert metadata_of(received).sequence_id == 42
 
 
-async def test_a_message_for_later(stage: Stage) -> None:
-    await opened(stage, f"{CONSUMER}?subscriptionType=Shared")
+async def test_messages_for_later(stage: Stage, autojump_clock: trio.testing.MockClock) -> None:
+    """At a time, and after one."""
+    clock = stage.stores.clock
+    heard = await opened(stage, f"{CONSUMER}?subscriptionType=Shared")
     talker = await opened(stage, PRODUCER)
-    (receipt,) = await talker.say(message(b"a", deliverAfterMs=60_000))
-    assert receipt["result"] == "ok"
-    reader = await consumer(stage, sub_type=1)
-    assert [one.kind for one in await reader.receive()] == []
+    at = clock.wall_ms() + 30_000
+    receipts = await talker.say(
+        message(b"after", deliverAfterMs=60_000), message(b"at", deliverAt=at), message(b"now")
+    )
+    assert [one["result"] for one in receipts] == ["ok"] * 3
+    taken = [base64_decoded(one["payload"]) for one in await heard.hear()]
+    for _ in range(2):
+        clock.forward(31.0)
+        await trio.sleep(31)
+        taken += [base64_decoded(one["payload"]) for one in await heard.hear()]
+    assert taken == [b"now", b"at", b"after"]
 
 
 def test_javas_hash() -> None:
