@@ -63,11 +63,36 @@ def test_every_kind(play):
         "json": f"{lamp} at 0",
         "avro": f"{lamp} at 0",
         "protobuf": "seconds: 7 at 0",
+        "protobuf by Avro": "seconds: 7 at 0",
         "pair": f"k={lamp} at 0",
         "separate": f"7={lamp} at 0",
         "other protobuf": "IncompatibleSchemaException",
         "other kind": "IncompatibleSchemaException",
     }
+
+
+PRIMITIVES = [
+    "BOOLEAN",
+    "INT8",
+    "INT16",
+    "INT32",
+    "INT64",
+    "FLOAT",
+    "DOUBLE",
+    "STRING",
+    "DATE",
+    "TIME",
+    "TIMESTAMP",
+    "INSTANT",
+    "LOCAL_DATE",
+    "LOCAL_TIME",
+    "LOCAL_DATE_TIME",
+]
+
+
+def test_every_primitive(play):
+    """Its value is the same for who expects it, and for who asks the server what it is."""
+    assert play("schemas.primitives") == {kind: [True, 0, kind, True] for kind in PRIMITIVES}
 
 
 def test_pairs_as_spark_reads_them(play, server, topic):

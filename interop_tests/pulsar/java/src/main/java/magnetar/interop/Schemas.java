@@ -7,9 +7,14 @@ import static magnetar.interop.Scene.map;
 import com.google.gson.JsonElement;
 import com.google.protobuf.Duration;
 import com.google.protobuf.Timestamp;
+import java.sql.Time;
+import java.time.Instant;
+import java.time.LocalDateTime;
 import java.util.ArrayList;
+import java.util.Date;
 import java.util.List;
 import java.util.Map;
+import java.util.TreeMap;
 import java.util.concurrent.TimeUnit;
 import magnetar.interop.stage.Stage.Family;
 import org.apache.avro.SchemaCompatibility;
@@ -30,6 +35,7 @@ final class Schemas {
     static void register(Map<String, Family<Scene>> families) {
         families.put("schemas.verdicts", Schemas::verdicts);
         families.put("schemas.kinds", Schemas::kinds);
+        families.put("schemas.primitives", Schemas::primitives);
         families.put("schemas.pairs", Schemas::pairs);
         families.put("schemas.evolution", Schemas::evolution);
         families.put("schemas.automatic", Schemas::automatic);
@@ -108,6 +114,7 @@ final class Schemas {
                 "json", one(scene, "json", Schema.JSON(Lamp.class), new Lamp("desk", 40)),
                 "avro", one(scene, "avro", Schema.AVRO(Lamp.class), new Lamp("desk", 40)),
                 "protobuf", one(scene, "protobuf", Schema.PROTOBUF_NATIVE(Timestamp.class), seconds),
+                "protobuf by Avro", one(scene, "by-avro", Schema.PROTOBUF(Timestamp.class), seconds),
                 "pair", one(scene, "pair",
                         Schema.KeyValue(Schema.STRING, Schema.AVRO(Lamp.class), KeyValueEncodingType.INLINE),
                         new KeyValue<>("k", new Lamp("desk", 40))),
@@ -119,6 +126,47 @@ final class Schemas {
                         .topic(scene.topic + "-protobuf").create().close()),
                 "other kind", errorOf(() -> scene.client()
                         .newProducer(Schema.STRING).topic(scene.topic + "-int64").create().close()));
+    }
+
+    /** Of each kind what its own consumer says of a value, and one that asks what there is. */
+    private static Object primitives(Scene scene) throws Exception {
+        Instant now = Instant.ofEpochSecond(1_700_000_000, 123_456_789);
+        LocalDateTime local = LocalDateTime.of(2024, 2, 29, 23, 59, 58, 7);
+        Map<String, Object> found = new TreeMap<>();
+        primitive(scene, found, Schema.BOOL, true);
+        primitive(scene, found, Schema.INT8, (byte) -8);
+        primitive(scene, found, Schema.INT16, (short) -16);
+        primitive(scene, found, Schema.INT32, Integer.MIN_VALUE);
+        primitive(scene, found, Schema.INT64, Long.MIN_VALUE);
+        primitive(scene, found, Schema.FLOAT, 0.1f);
+        primitive(scene, found, Schema.DOUBLE, Double.NaN);
+        primitive(scene, found, Schema.STRING, "");
+        primitive(scene, found, Schema.DATE, new Date(1_700_000_000_123L));
+        primitive(scene, found, Schema.TIME, new Time(86_399_000L));
+        primitive(scene, found, Schema.TIMESTAMP, new java.sql.Timestamp(1_700_000_000_123L));
+        primitive(scene, found, Schema.INSTANT, now);
+        primitive(scene, found, Schema.LOCAL_DATE, local.toLocalDate());
+        primitive(scene, found, Schema.LOCAL_TIME, local.toLocalTime());
+        primitive(scene, found, Schema.LOCAL_DATE_TIME, local);
+        return found;
+    }
+
+    private static <T> void primitive(Scene scene, Map<String, Object> found, Schema<T> schema, T value)
+            throws Exception {
+        String kind = schema.getSchemaInfo().getType().name();
+        String topic = scene.topic + "-" + kind;
+        try (var consumer = scene.client().newConsumer(schema).topic(topic).subscriptionName("s").subscribe();
+                var producer = scene.client().newProducer(schema).topic(topic).create();
+                var asking = scene.client().newConsumer(Schema.AUTO_CONSUME())
+                        .topic(topic).subscriptionName("asking").subscribe()) {
+            producer.send(value);
+            Message<T> got = consumer.receive(DEADLINE_SECONDS, TimeUnit.SECONDS);
+            Message<GenericRecord> asked = asking.receive(DEADLINE_SECONDS, TimeUnit.SECONDS);
+            GenericRecord record = asked.getValue();
+            found.put(kind, List.of(
+                    value.equals(got.getValue()), version(got),
+                    record.getSchemaType().name(), value.equals(record.getNativeObject())));
+        }
     }
 
     private static <T> String one(Scene scene, String kind, Schema<T> schema, T value) throws Exception {
