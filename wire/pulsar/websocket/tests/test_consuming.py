@@ -13,7 +13,7 @@ from magnetar.wire.pulsar.session.conftest import Stage, published, stage
 from magnetar.wire.pulsar.tests import peer
 from magnetar.wire.pulsar.websocket import consuming
 from magnetar.wire.pulsar.websocket.consuming import _mask_of, _words_of
-from magnetar.wire.pulsar.websocket.contents import base64_decoded, position_of
+from magnetar.wire.pulsar.websocket.contents import base64, base64_decoded, position_of
 from magnetar.wire.pulsar.websocket.tests.talker import CONSUMER, PRODUCER, READER, Talker, opened
 from magnetar.wire.pulsar.wire import WireOptions
 
@@ -61,6 +61,32 @@ async def test_as_many_as_the_queue_has_room_for(stage: Stage) -> None:
     assert payloads([fourth]) == [b"d"]
     await talker.say(ack(third), ack(fourth))
     assert backlog(stage) == 1
+
+
+async def test_paths_with_a_cluster(stage: Stage) -> None:
+    """Of the first version, which old clients have."""
+    parts = "persistent/public/standalone/default/t"
+    consumer = await opened(stage, f"/ws/consumer/{parts}/s")
+    producer = await opened(stage, f"/ws/producer/{parts}")
+    reader = await opened(stage, f"/ws/reader/{parts}?messageId=earliest")
+    (receipt,) = await producer.say({"payload": base64(b"a")})
+    heard = [*await consumer.hear(), *await reader.hear()]
+    assert payloads(heard) == [b"a"] * 2
+    assert {one["messageId"] for one in heard} == {receipt["messageId"]}
+    await consumer.say(ack(heard[0]))
+    assert backlog(stage) == 0
+
+
+async def test_names_and_a_priority(stage: Stage) -> None:
+    shared = f"{CONSUMER}?subscriptionType=Shared"
+    await opened(stage, f"{shared}&consumerName=me&priorityLevel=7")
+    await opened(stage, shared)
+    await opened(stage, f"{READER}?readerName=look")
+    subscriptions = stage.broker.topics["persistent://public/default/t"].subscriptions
+    assert set(subscriptions) == {"s", "look"}
+    mine, other = subscriptions["s"].consumers
+    assert (mine.name, mine.priority) == ("me", 7)
+    assert (other.name, other.priority) == ("", 0)
 
 
 async def test_what_is_pulled(stage: Stage) -> None:

@@ -6,6 +6,7 @@ import pytest
 import trio
 import trio.testing
 
+from magnetar.core.dispatch.murmur import murmur3
 from magnetar.core.kernel.names import TopicName
 from magnetar.wire.pulsar import commands_pb2 as pb
 from magnetar.wire.pulsar.frames import split_tail
@@ -144,6 +145,17 @@ async def test_partitions(stage: Stage) -> None:
     assert len({position_of(one["messageId"]).partition for one in receipts}) == 1
     receipts = await talker.say(*[message(b"x", key="k") for _ in range(3)])
     assert [position_of(one["messageId"]).partition for one in receipts] == [107 % 3] * 3
+
+
+async def test_a_key_by_the_other_hash(stage: Stage) -> None:
+    """That of C++'s client, in which `k` has another partition than in Java's."""
+    await stage.broker.catalog.create_partitioned(TopicName.parse("t"), 3)
+    talker = await opened(stage, f"{PRODUCER}?hashingScheme=Murmur3_32Hash")
+    receipts = await talker.say(message(b"x", key="k"), message(b"x", key="hello world"))
+    places = [position_of(one["messageId"]).partition for one in receipts]
+    expected_value = [murmur3(key) & 0x7FFFFFFF for key in (b"k", b"hello world")]
+    assert places == [one % 3 for one in expected_value]
+    assert places != [_java_hash(key) % 3 for key in ("k", "hello world")]
 
 
 async def test_a_key_keeps_its_partition_while_that_is_reloaded(stage: Stage) -> None:
