@@ -124,26 +124,6 @@ async def test_no_more_is_held_back_than_the_limit(desk: Bench) -> None:
     assert a.got == places
 
 
-async def test_who_comes_next_gets_what_is_missing_between_too_many_acknowledgements(
-    desk: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Nobody else could make them fewer: nothing was ever delivered again."""
-    monkeypatch.setattr("magnetar.core.ledger.cursor.cursor.HOLES_SAVED_MAX", 3)
-    topic = await desk.topic(pause_on_ack_state=True)
-    a = await attached(topic, KEYED, permits=7)
-    places = await desk.published(topic, *[entry(key=b"k")] * 7)
-    await desk.dispatch()
-    a.ack(*places[1:6:2])
-    places += await desk.published(topic, *[entry(key=b"k")] * 3)
-    a.flow(10)
-    await desk.dispatch()
-    assert a.take() == places[:7], "nothing new meanwhile"
-    topic.detach(a.consumer)
-    b = await attached(topic, KEYED, permits=20)
-    await desk.dispatch()
-    assert b.take() == [*places[0:6:2], *places[6:]]
-
-
 async def test_ranges_that_consumers_name_themselves(desk: Bench) -> None:
     topic = await desk.topic()
     a = await attached(topic, KEYED, name="a", sticky=True, hash_ranges=((0, 30_000),))

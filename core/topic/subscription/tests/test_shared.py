@@ -1,6 +1,5 @@
 """Shared: turns, permits, what comes back, limits, delays, chunks."""
 
-import pytest
 import trio
 from trio.testing import MockClock
 
@@ -98,26 +97,6 @@ async def test_the_last_one_out_leaves_nothing_in_memory(desk: Bench) -> None:
     await desk.dispatch()
     assert b.take() == [places[1]]
     assert b.redelivered == {}
-
-
-async def test_who_comes_next_gets_what_is_missing_between_too_many_acknowledgements(
-    desk: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Nobody else could make them fewer: nothing was ever delivered again."""
-    monkeypatch.setattr("magnetar.core.ledger.cursor.cursor.HOLES_SAVED_MAX", 3)
-    topic = await desk.topic(pause_on_ack_state=True)
-    a = await attached(topic, SHARED, permits=7)
-    places = await desk.published(topic, *[b"x"] * 7)
-    await desk.dispatch()
-    a.ack(*places[1:6:2])
-    places += await desk.published(topic, *[b"x"] * 3)
-    a.flow(10)
-    await desk.dispatch()
-    assert a.take() == places[:7], "nothing new meanwhile"
-    topic.detach(a.consumer)
-    b = await attached(topic, SHARED, permits=20)
-    await desk.dispatch()
-    assert b.take() == [*places[0:6:2], *places[6:]]
 
 
 async def test_acknowledged_while_it_waits_to_be_sent_again(desk: Bench) -> None:

@@ -16,6 +16,7 @@ from magnetar.core.kernel.errors import (
 from magnetar.core.ledger.log.chain import START
 from magnetar.core.testing.bench import Bench, Outcome, bench, settled
 from magnetar.core.testing.client import attached
+from magnetar.core.testing.entries import entry
 from magnetar.core.topic.subscription.subscription import SubscriptionType
 
 EXCLUSIVE, SHARED = SubscriptionType.EXCLUSIVE, SubscriptionType.SHARED
@@ -153,6 +154,27 @@ async def test_a_seek_that_cannot_be_stored_still_sends_everybody_away(desk: Ben
         await topic.subscriptions["s"].seek(START)
     assert a.events == ["closed"]
     await attached(topic, SHARED)
+
+
+@pytest.mark.parametrize("kind", [SHARED, KEYED])
+async def test_who_comes_next_gets_what_is_missing_between_too_many_acknowledgements(
+    desk: Bench, monkeypatch: pytest.MonkeyPatch, kind: SubscriptionType
+) -> None:
+    """Nobody else could make them fewer: nothing was ever delivered again."""
+    monkeypatch.setattr("magnetar.core.ledger.cursor.cursor.HOLES_SAVED_MAX", 3)
+    topic = await desk.topic(pause_on_ack_state=True)
+    a = await attached(topic, kind, permits=7)
+    places = await desk.published(topic, *[entry(key=b"k")] * 7)
+    await desk.dispatch()
+    a.ack(*places[1:6:2])
+    places += await desk.published(topic, *[entry(key=b"k")] * 3)
+    a.flow(10)
+    await desk.dispatch()
+    assert a.take() == places[:7], "nothing new meanwhile"
+    topic.detach(a.consumer)
+    b = await attached(topic, kind, permits=20)
+    await desk.dispatch()
+    assert b.take() == [*places[0:6:2], *places[6:]]
 
 
 @pytest.mark.parametrize("end", ["delete", "close"])
