@@ -50,13 +50,17 @@ def succeeded(command: list[str], directory: Path) -> str:
     return done.stdout
 
 
+def pulsar_client(jars: Path, directory: Path, http_url: str, broker_url: str) -> Run:
+    """pulsar-client, which keeps its configuration in the directory."""
+    conf = directory / "client.conf"
+    conf.write_text(f"webServiceUrl={http_url}/\nbrokerServiceUrl={broker_url}/\n")
+    command = [*JAVA, "-cp", f"{jars}/*", CLIENT, str(conf)]
+    return lambda *words: succeeded([*command, *words], directory)
+
+
 @pytest.fixture
 def client(jars: Path, tmp_path: Path, running: magnetar.Standalone) -> Run:
-    """pulsar-client."""
-    conf = tmp_path / "client.conf"
-    conf.write_text(f"webServiceUrl={running.http_url}/\nbrokerServiceUrl={running.pulsar_url}/\n")
-    command = [*JAVA, "-cp", f"{jars}/*", CLIENT, str(conf)]
-    return lambda *words: succeeded([*command, *words], tmp_path)
+    return pulsar_client(jars, tmp_path, running.http_url, running.pulsar_url)
 
 
 @pytest.fixture

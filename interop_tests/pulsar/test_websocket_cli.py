@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,14 +13,12 @@ import pytest
 
 import magnetar
 from interop_tests.keys import rsa_files
-from interop_tests.pulsar.test_admin_cli import COMMAND_SECONDS, JAVA, jars
+from interop_tests.pulsar.test_admin_cli import jars
+from interop_tests.pulsar.test_client_tools import Run, pulsar_client
 
 __all__ = ["jars"]
 
 pytestmark = [pytest.mark.java, pytest.mark.slow]
-
-MAIN = "org.apache.pulsar.client.cli.PulsarClientTool"
-Run = Callable[..., str]
 
 
 @pytest.fixture(scope="module")
@@ -33,17 +30,8 @@ def running() -> Iterator[magnetar.Standalone]:
 @pytest.fixture
 def run(jars: Path, tmp_path: Path, running: magnetar.Standalone) -> Run:
     """Runs a command that succeeds; returns what it prints."""
-    conf = tmp_path / "client.conf"
     url = running.http_url.replace("http://", "ws://")
-    conf.write_text(f"webServiceUrl={running.http_url}/\nbrokerServiceUrl={url}/\n")
-
-    def run(*words: str) -> str:
-        command = [*JAVA, "-cp", f"{jars}/*", MAIN, str(conf), *words]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=COMMAND_SECONDS)
-        assert done.returncode == 0, (words, done.stdout, done.stderr)
-        return done.stdout
-
-    return run
+    return pulsar_client(jars, tmp_path, running.http_url, url)
 
 
 def documents(printed: str) -> list[dict[str, Any]]:
