@@ -126,7 +126,7 @@ def test_a_token_is_replaced_while_messages_are_written(gateway, bookies, secret
 def planned(gateway: Gateway, topic: str) -> list[Task]:
     login = {"authPluginClassName": "token", "authParams": token("root")}
     where = {"service.url": f"http://{gateway.url('http')}", "topic": topic}
-    chosen = source.parse({**where, **login, "columns": "value", "pollTimeoutMs": "1000"})
+    chosen = source.parse({**where, **login, "columns": "value", "pollTimeoutMs": "30000"})
     return planner.batch(chosen, 1)
 
 

@@ -21,8 +21,9 @@ pytestmark = [pytest.mark.java, pytest.mark.slow, pytest.mark.timeout(300)]
 
 SIZES = pytest.mark.parametrize("sizes", [(3, 3, 2), (3, 2, 2)], ids=str)
 DIGESTS = pytest.mark.parametrize("digest", ["CRC32", "CRC32C", "MAC", "DUMMY"])
-STALL_SECONDS = 1.0
-"""For how long appends may stand still when a bookie is lost (measured: below 0.1)."""
+STALL_SECONDS = 3.0
+"""For how long appends may stand still when a bookie is lost: less than the five seconds after
+which it is given up (measured: below 0.1 on a quiet machine, 1.2 on a busy one)."""
 
 
 @pytest.fixture(scope="module")
