@@ -16,6 +16,7 @@ public final class Main {
         Crashing.register(families);
         Counting.register(families);
         Identity.register(families);
+        Registry.register(families);
         new Stage<>(Scene::new, families).run();
     }
 
