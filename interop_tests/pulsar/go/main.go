@@ -9,6 +9,7 @@ func main() {
 	registerSubscribing(families)
 	registerAcking(families)
 	registerReading(families)
+	registerSchemas(families)
 	registerAccess(families)
 	registerAdministering(families)
 	registerCrashing(families)
