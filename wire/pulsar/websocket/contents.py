@@ -41,7 +41,7 @@ _COMPRESS: Final[Mapping[int, Callable[[bytes], Any]]] = {
 COMPRESSED_BYTES_MAX: Final[Mapping[int, int]] = {1: 4 << 20, 2: 256 << 10, 3: 2 << 20, 4: 4 << 20}
 """Of a payload: what takes some 10 ms of the loop. A longer one is stored as it is."""
 NO_CLUSTER: Final = "__local__"
-"""As Java's `disableReplication` says it."""
+"""As Java's `disableReplication` says it, instead of clusters."""
 BATCH_MAX: Final = 1 << 16
 """Messages of a batch: compressed, a few bytes may claim to be millions."""
 KEPT_ENCRYPTED: Final = (
@@ -144,9 +144,10 @@ def tail_of(
         about.properties.add(key=name, value=value)
     if message.key is not None:
         about.partition_key = message.key
-    about.replicate_to.extend(message.replication_clusters or ())
     if message.disable_replication:
         about.replicate_to.append(NO_CLUSTER)
+    else:
+        about.replicate_to.extend(message.replication_clusters or ())
     if message.event_time is not None:
         about.event_time = _milliseconds(message.event_time)
     if message.deliver_after_ms > 0:

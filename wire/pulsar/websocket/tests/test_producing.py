@@ -55,6 +55,24 @@ async def test_what_a_client_of_the_binary_protocol_gets(stage: Stage) -> None:
     assert about.uncompressed_size == 5
 
 
+async def test_what_is_not_to_be_replicated(stage: Stage) -> None:
+    """It names a cluster that nobody has, whatever others it names, as Java's client does."""
+    reader = await consumer(stage)
+    talker = await opened(stage, PRODUCER)
+    nowhere = {"disableReplication": True}
+    await talker.say(
+        message(b"1", **nowhere),
+        message(b"2", **nowhere, replicationClusters=["r1"]),
+        message(b"3", disableReplication=False),
+    )
+    received = await reader.receive()
+    assert [list(metadata_of(each).replicate_to) for each in received] == [
+        ["__local__"],
+        ["__local__"],
+        [],
+    ]
+
+
 @pytest.mark.parametrize(
     ("said", "result"),
     [
