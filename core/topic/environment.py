@@ -11,6 +11,7 @@ from magnetar.core.dispatch.selectors import Division
 from magnetar.core.kernel.clock import Clock
 from magnetar.core.ledger.read.loaded_entries import LoadedEntries
 from magnetar.core.ledger.storage import Storage
+from magnetar.core.topic.subscription.delayed.memory import DelayedMemory
 from magnetar.core.topic.subscription.held import HeldSubscriptions
 from magnetar.core.topic.transaction_buffer import AbortedTotal
 
@@ -39,3 +40,4 @@ class Environment(Struct, frozen=True):
     held: HeldSubscriptions = field(default_factory=HeldSubscriptions)
     aborted: AbortedTotal = field(default_factory=AbortedTotal)
     loaded: LoadedEntries = field(default_factory=LoadedEntries)
+    delayed: DelayedMemory = field(default_factory=DelayedMemory)

@@ -59,12 +59,13 @@ class KeyedDispatcher:
         self.keys: KeyShared[Consumer] = KeyShared(mode, env.division)
         self._hashes: dict[Position, int] = {}
         self._held = KeyQueues(self.keys, self._hashes)
-        self.out = Outstanding(cursor, env, limits, schedule, self._held, self._left)
         self._cursor = cursor
         self._ledger = ledger
         self._schedule = schedule
-        self._fresh = EntrySource(ledger, env, schedule, cursor.ack_range)
-        self._again = EntrySource(ledger, env, schedule, cursor.ack_range)
+        self._fresh, self._again, delayed = [
+            EntrySource(ledger, env, schedule, cursor.ack_range) for _ in range(3)
+        ]
+        self.out = Outstanding(cursor, env, limits, schedule, self._held, delayed, self._left)
         self._end = EndOfTopic(cursor)
 
     # -- consumers ----------------------------------------------------------------------------
@@ -150,7 +151,7 @@ class KeyedDispatcher:
         if found is None:
             return None
         whole, start = found
-        look = min(LOOK_ENTRIES_MAX, permits + self._room, self.out.delays_left)
+        look = min(LOOK_ENTRIES_MAX, permits + self._room)
         stop = min(start + look, len(whole.payloads))
         if self._limit is not None:
             stop = self._limit.stop(whole, start, stop)
@@ -198,7 +199,7 @@ class KeyedDispatcher:
         seen = 0
         while turns and seen < TURN_ENTRIES_MAX and not self.out.blocked:
             position, rank, consumer = heappop(turns)
-            if self._is_gone(position):
+            if self._again.is_gone(position):
                 self._forget(position)
             else:
                 found = self._again.at(position, LOOK_ENTRIES_MAX)
@@ -230,7 +231,7 @@ class KeyedDispatcher:
         unread = self._held.unread
         while (run := unread.first_run(LOOK_ENTRIES_MAX)) is not None:
             (ledger_id, first), count = run
-            if self._is_gone((ledger_id, first)):
+            if self._again.is_gone((ledger_id, first)):
                 self._forget((ledger_id, first))
                 continue
             found = self._again.at((ledger_id, first), count)
@@ -242,11 +243,6 @@ class KeyedDispatcher:
                 self._hashes[position] = hash_of(self.keys, payload)
                 self._held.learned(position)
         return True
-
-    def _is_gone(self, position: Position) -> bool:
-        """Whether an entry was trimmed."""
-        chain = self._ledger.chain
-        return not chain.has(position) or chain.normal(position) != position
 
     def _forget(self, position: Position) -> None:
         self._held.discard(position)

@@ -33,8 +33,9 @@ from magnetar.core.ledger.read.tail_cache import Slice
 from magnetar.core.policy.policies import Effective
 from magnetar.core.topic.environment import Environment
 from magnetar.core.topic.subscription.consumer import Consumer
-from magnetar.core.topic.subscription.delayed_deliveries import DelayedDeliveries
+from magnetar.core.topic.subscription.delayed.deliveries import DelayedDeliveries
 from magnetar.core.topic.subscription.replay import ReplaySet
+from magnetar.core.topic.subscription.source import EntrySource
 from magnetar.core.topic.subscription.statistics import SubscriptionStatistics
 
 DELAY_TICK_SECONDS: Final = 1.0
@@ -56,9 +57,9 @@ class SharedLimits(FrozenStruct, frozen=True):
     """Entries in replay. At the limit no new entries are read, and due ones stay delayed."""
     delays: bool = True
     """Whether messages may be delayed; else they are delivered at once."""
-    delayed_max: int = 500_000
-    """Delayed entries, of about 50 bytes each. At the limit no new entries are read until some are
-    due, so later messages wait too, delayed or not."""
+    known_delays_max: int = 500_000
+    """Delayed entries whose times are kept, in 24 to 60 bytes each. Beyond that, those that are due
+    last are read again before they are due (`delayed/deliveries.py`)."""
     pauses_unsaved: bool = False
     """Whether no new entries are read while the cursor has as many acknowledged ranges as it stores
     (`dispatcherPauseOnAckStatePersistent` in Pulsar)."""
@@ -69,7 +70,7 @@ def limits_of(policies: Effective) -> SharedLimits:
     return SharedLimits(
         unacked_max=policies.max_unacked_per_subscription,
         delays=policies.delayed_delivery.active,
-        delayed_max=policies.max_delayed_per_subscription,
+        known_delays_max=policies.max_delayed_per_subscription,
         pauses_unsaved=policies.pause_on_ack_state,
     )
 
@@ -84,13 +85,16 @@ class Outstanding:
         limits: SharedLimits,
         schedule: Callable[[], None],
         replay: ReplaySet,
+        delayed: EntrySource,
         left: Left | None = None,
     ) -> None:
+        """Delayed entries whose times are not kept are read from the source `delayed`."""
         self.pending: dict[Position, Consumer] = {}
         self.deliveries: dict[Position, int] = {}
         """How many times an entry that came back was delivered."""
         self.replay = replay
-        self.delayed = DelayedDeliveries()
+        self.delayed = DelayedDeliveries(env.delayed, limits.known_delays_max)
+        self._delayed_source = delayed
         self.unacked = 0
         self.blocked = False
         """The limit of unacknowledged messages is reached."""
@@ -104,21 +108,16 @@ class Outstanding:
         self._alarm: int | None = None
 
     def is_full(self, read: Position) -> bool:
-        """Whether a limit of replay or delayed entries is reached, or of acknowledgements that are
-        stored, so that none are read from there on. What is missing between those is read all the
-        same: nobody has it after a start, and no other entries make their number smaller.
+        """Whether the limit of replay is reached, or that of acknowledgements that are stored, so
+        that no entries are read from there on. What is missing between those is read all the same:
+        nobody has it after a start, and no other entries make their number smaller.
         """
         limits = self.limits
-        if len(self.replay) >= limits.replay_max or self.delays_left <= 0:
+        if len(self.replay) >= limits.replay_max:
             return True
         if not limits.pauses_unsaved or not self._cursor.overflows:
             return False
         return read > self._cursor.acks.highest
-
-    @property
-    def delays_left(self) -> int:
-        """How many more entries may be delayed: no more are read at once."""
-        return self.limits.delayed_max - len(self.delayed)
 
     def statistics(self, read: Position) -> SubscriptionStatistics:
         """A snapshot; `read` is the read position."""
@@ -133,6 +132,7 @@ class Outstanding:
     def set_limits(self, limits: SharedLimits) -> None:
         """Apply changed limits, which may stop dispatch or resume it."""
         self.limits = limits
+        self.delayed.known_max = limits.known_delays_max
         if limits.unacked_max and self.unacked >= limits.unacked_max:
             self.blocked = True
         elif not limits.unacked_max or self.unacked <= limits.unacked_max // 2:
@@ -144,6 +144,7 @@ class Outstanding:
         self.deliveries.clear()
         self.replay.clear()
         self.delayed.clear()
+        self._delayed_source.stop()
         self._sizes.clear()
         self.unacked = 0
         self.blocked = False
@@ -285,8 +286,8 @@ class Outstanding:
 
     def passed(self, mark_delete: Position) -> None:
         """Drop all entries up to `mark_delete` (expiry, skip)."""
-        known = [*self.replay, *self.delayed, *self.pending]
-        for ledger_id, entry_id in known:
+        self.delayed.discard_to(mark_delete)
+        for ledger_id, entry_id in [*self.replay, *self.pending]:
             if (ledger_id, entry_id) <= mark_delete:
                 self.acked(ledger_id, entry_id, entry_id)
 
@@ -297,16 +298,37 @@ class Outstanding:
         room = self.limits.replay_max - len(self.replay)
         if room <= 0 or not len(self.delayed):
             return False
-        due = self.delayed.take_due(self._env.clock.wall_ms(), room)
+        now_ms = self._env.clock.wall_ms()
+        due = self.delayed.take_due(now_ms, room)
         for position in due:
             self.replay.add(position)
         if len(due) < room:  # else an acknowledgement triggers the next look
+            self._learn_delays(now_ms)
             self._set_alarm()
         return bool(due)
 
+    def _learn_delays(self, now_ms: int) -> None:
+        """Read again when entries are due that were put off; some in each turn."""
+        source = self._delayed_source
+        while (wanted := self.delayed.to_read(now_ms)) is not None:
+            (ledger_id, first), count = wanted
+            if source.is_gone((ledger_id, first)):
+                self.delayed.discard((ledger_id, first))
+                continue
+            found = source.at((ledger_id, first), count)
+            if found is not None:
+                whole, start = found
+                dues_ms = map(NATIVE.deliver_at, whole.payloads[start : start + count])
+                known = [due_ms or 0 for due_ms in dues_ms]
+                for position in self.delayed.learn((ledger_id, first), known, now_ms):
+                    self.replay.add(position)
+                source.forget()
+                self._schedule()
+            return
+
     def _set_alarm(self) -> None:
-        """Schedule a look at the time when the next delayed entry is due."""
-        due_ms = self.delayed.next_due_ms
+        """Schedule a look at the time when the next delayed entry is due, or is to be read."""
+        due_ms = self.delayed.next_look_ms
         if due_ms is not None and (self._alarm is None or due_ms < self._alarm):
             self._alarm = due_ms
             self._env.spawn(self._look_at, due_ms)

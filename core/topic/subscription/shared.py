@@ -51,11 +51,12 @@ class SharedDispatcher:
         self._limit: DispatchLimit | None = None
         self.read: Position = cursor.read_from
         self._replay = Replay()
-        self.out = Outstanding(cursor, env, limits, schedule, self._replay)
         self._cursor = cursor
         self._ledger = ledger
-        self._fresh = EntrySource(ledger, env, schedule, cursor.ack_range)
-        self._again = EntrySource(ledger, env, schedule, cursor.ack_range)
+        self._fresh, self._again, delayed = [
+            EntrySource(ledger, env, schedule, cursor.ack_range) for _ in range(3)
+        ]
+        self.out = Outstanding(cursor, env, limits, schedule, self._replay, delayed)
         self._chunks: ChunkOwners[Consumer] = ChunkOwners()
         self._turn = 0
         self._end = EndOfTopic(cursor)
@@ -122,11 +123,11 @@ class SharedDispatcher:
 
     def _came_back(self, entries_max: int) -> Slice | None:
         """Entries to redeliver, lowest first; None if there are none, or none is loaded yet."""
-        chain, replay = self._ledger.chain, self._replay
+        replay = self._replay
         while (run := replay.first_run(entries_max)) is not None:
             first, count = run
-            if not chain.has(first) or chain.normal(first) != first:
-                replay.discard(first)  # trimmed meanwhile
+            if self._again.is_gone(first):
+                replay.discard(first)
                 continue
             found = self._again.at(first, count)
             if found is None:
@@ -144,7 +145,7 @@ class SharedDispatcher:
         if found is None:
             return None
         whole, start = found
-        return whole.part(start, start + min(entries_max, self.out.delays_left))
+        return whole.part(start, start + entries_max)
 
     def _deal(self, work: Slice, ready: list[Consumer]) -> int:
         """Deliver entries; the read position moves past those that were delivered or dropped."""

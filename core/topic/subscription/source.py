@@ -92,6 +92,11 @@ class EntrySource:
             self._env.spawn(self._load, position, entries_max)
         return None
 
+    def is_gone(self, position: Position) -> bool:
+        """Whether an entry was trimmed."""
+        chain = self._ledger.chain
+        return not chain.has(position) or chain.normal(position) != position
+
     def _decided(self, part: Slice, start: int) -> tuple[Slice, int]:
         """The cached entries whose transactions are decided; hidden ones are hidden by then."""
         transactions, ledger_id, first = self._ledger.transactions, part.ledger_id, part.first_entry

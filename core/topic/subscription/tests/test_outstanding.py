@@ -1,23 +1,45 @@
 """The books of what is out, for themselves."""
 
 import pytest
+import trio
+from trio.testing import MockClock
 
 from magnetar.core.ledger.cursor.cursor import Cursor
+from magnetar.core.ledger.log.managed_ledger import ManagedLedger
 from magnetar.core.ledger.read.tail_cache import Slice
 from magnetar.core.testing.bench import Bench
-from magnetar.core.testing.client import ClientConsumer
+from magnetar.core.testing.client import ClientConsumer, attached
+from magnetar.core.testing.entries import entry
+from magnetar.core.topic.persistent_topic import PersistentTopic
 from magnetar.core.topic.subscription.consumer import Consumer, ConsumerRequest
+from magnetar.core.topic.subscription.key_shared import KeyedDispatcher
 from magnetar.core.topic.subscription.outstanding import Outstanding, SharedLimits
 from magnetar.core.topic.subscription.replay import Replay
+from magnetar.core.topic.subscription.shared import SharedDispatcher
+from magnetar.core.topic.subscription.source import EntrySource
+from magnetar.core.topic.subscription.subscription import SubscriptionType
 
 
 async def books(desk: Bench, **limits: int) -> tuple[Outstanding, Consumer]:
     ledger = (await desk.topic()).ledger
     await desk.published(await desk.topic("other"), b"x")
     cursor = Cursor(desk.storage, ledger, "s", (-1, -1), durable=False)
-    out = Outstanding(cursor, desk.env, SharedLimits(**limits), lambda: None, Replay())
+    out = books_of(desk, ledger, cursor, SharedLimits(**limits))
     consumer = Consumer(1, ConsumerRequest(name="c"), ClientConsumer(), 0, 0)
     return out, consumer
+
+
+def books_of(
+    desk: Bench, ledger: ManagedLedger, cursor: Cursor, limits: SharedLimits
+) -> Outstanding:
+    source = EntrySource(ledger, desk.env, lambda: None, cursor.ack_range)
+    return Outstanding(cursor, desk.env, limits, lambda: None, Replay(), source)
+
+
+def out_of(topic: PersistentTopic) -> Outstanding:
+    dispatcher = topic.subscriptions["s"].dispatcher
+    assert isinstance(dispatcher, SharedDispatcher | KeyedDispatcher)
+    return dispatcher.out
 
 
 def run(count: int, counts: list[int] | None = None) -> Slice:
@@ -81,14 +103,73 @@ async def test_what_is_due_joins_replay_while_there_is_room(desk: Bench) -> None
     assert (len(out.replay), len(out.delayed)) == (2, 1)
 
 
-async def test_at_the_limit_of_what_is_delayed_nothing_new_is_read(desk: Bench) -> None:
-    out, _consumer = await books(desk, delayed_max=2)
-    out.delayed.add((0, 0), 10**15)
-    assert not out.is_full((0, 9))
-    out.delayed.add((0, 1), 10**15)
-    assert out.is_full((0, 9))
-    out.acked(0, 1, 1)
-    assert not out.is_full((0, 9))
+@pytest.mark.parametrize("kind", [SubscriptionType.SHARED, SubscriptionType.KEY_SHARED])
+@pytest.mark.parametrize("cached", [True, False])
+async def test_delayed_messages_beyond_what_is_known_hold_up_no_others(
+    desk: Bench, kind: SubscriptionType, cached: bool
+) -> None:
+    """Their times are read again, from storage too: each comes once, when it is due."""
+    topic = await desk.topic(max_delayed_per_subscription=3)
+    topic.ledger.cache_tail(cached)
+    a = await attached(topic, kind, permits=100)
+    now_ms = desk.clock.wall_ms()
+    delays_ms = [100_000 * (number % 3 + 1) for number in range(9)]
+    entries = [entry(deliver_at_ms=now_ms + delay_ms) for delay_ms in delays_ms]
+    places = await desk.published(topic, *entries, b"at once")
+    await desk.dispatch()
+    out = out_of(topic)
+    assert a.take() == [places[9]]
+    assert (len(out.delayed), out.delayed.known <= 3) == (9, True)
+    a.ack(places[9], places[1])
+    for due, left in enumerate((5, 3, 0)):
+        desk.clock.forward(100)
+        topic.subscriptions["s"].schedule()
+        await desk.dispatch()
+        assert sorted(a.take()) == [place for place in places[due:9:3] if place != places[1]]
+        assert (len(out.delayed), out.delayed.known <= 3) == (left, True)
+    a.ack(*places)
+    assert topic.subscriptions["s"].cursor.backlog == 0
+    assert (desk.env.delayed.times, desk.env.loaded.held_bytes) == (0, 0)
+
+
+async def test_what_was_put_off_and_trimmed_is_not_waited_for(desk: Bench) -> None:
+    topic = await desk.topic(max_delayed_per_subscription=1)
+    a = await attached(topic, SubscriptionType.SHARED, permits=100)
+    soon = entry(deliver_at_ms=desk.clock.wall_ms() + 100_000)
+    gone = await desk.published(topic, *[soon] * 10)
+    places = await desk.published(topic, *[soon] * 5)
+    await desk.dispatch()
+    assert len(out_of(topic).delayed) == 15
+    await topic.ledger.trim([gone[0][0]])
+    desk.clock.forward(100)
+    topic.subscriptions["s"].schedule()
+    await desk.dispatch()
+    assert sorted(a.take()) == places
+    assert (len(out_of(topic).delayed), desk.env.delayed.times) == (0, 0)
+
+
+async def test_times_that_are_not_known_are_asked_for_before_they_are_due(
+    desk: Bench, autojump_clock: MockClock
+) -> None:
+    """An alarm wakes the subscription to read them, and one when they are due."""
+    topic = await desk.topic(max_delayed_per_subscription=2_000)
+    a = await attached(topic, SubscriptionType.SHARED, permits=100)
+    soon = entry(deliver_at_ms=desk.clock.wall_ms() + 100_000)
+    places = await desk.published(topic, *[soon] * 4)
+    await desk.dispatch()
+    out = out_of(topic)
+    while out.delayed.known:
+        out.delayed.put_off()
+    out.wake_delayed()
+    for seconds, known in ((85, 0), (10, 4), (4, 4)):
+        desk.clock.forward(seconds)
+        await trio.sleep(seconds)
+        await desk.dispatch()
+        assert (out.delayed.known, a.take()) == (known, [])
+    desk.clock.forward(2)
+    await trio.sleep(2)
+    await desk.dispatch()
+    assert sorted(a.take()) == places
 
 
 async def test_nothing_new_is_read_while_acknowledgements_outgrow_what_is_stored(
@@ -100,7 +181,7 @@ async def test_nothing_new_is_read_while_acknowledgements_outgrow_what_is_stored
     cursor = Cursor(desk.storage, topic.ledger, "s", (-1, -1), durable=False)
     ledger_id = topic.ledger.chain.confirmed[0]
     out, careless = [
-        Outstanding(cursor, desk.env, SharedLimits(pauses_unsaved=pauses), lambda: None, Replay())
+        books_of(desk, topic.ledger, cursor, SharedLimits(pauses_unsaved=pauses))
         for pauses in (True, False)
     ]
     read = ledger_id, 5

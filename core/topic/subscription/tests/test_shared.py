@@ -220,29 +220,6 @@ async def test_delayed_messages_wait_for_their_time(desk: Bench, autojump_clock:
     assert topic.subscriptions["s"].cursor.backlog == 0
 
 
-async def test_delayed_messages_beyond_the_limit_are_not_kept_in_mind(desk: Bench) -> None:
-    """Reading stops, and goes on when some are due; nothing is lost and nothing comes twice."""
-    topic = await desk.topic(max_delayed_per_subscription=3)
-    a = await attached(topic, SHARED, permits=100)
-    now_ms = desk.clock.wall_ms()
-    places = []
-    for number in range(9):
-        at_ms = now_ms + 1_000 * (number // 3 + 1)
-        places += await desk.published(topic, entry(deliver_at_ms=at_ms))
-        await desk.dispatch()
-    places += await desk.published(topic, b"at once")
-    for due in range(3):
-        await desk.dispatch()
-        assert len(out_of(topic).out.delayed) == 3, "no more, whatever is behind"
-        desk.clock.forward(1)
-        topic.subscriptions["s"].schedule()
-        await desk.dispatch()
-        expected = places[due * 3 : due * 3 + 3]
-        assert a.take() == expected + (places[9:] if due == 2 else [])
-    a.ack(*places)
-    assert topic.subscriptions["s"].cursor.backlog == 0
-
-
 async def test_many_that_are_due_at_once_pass_through_replay_in_portions(desk: Bench) -> None:
     topic = await desk.topic()
     a = await attached(topic, SHARED, permits=100)

@@ -1,0 +1,1 @@
+"""Delayed entries of a shared subscription."""

@@ -1,0 +1,126 @@
+"""Delayed entries whose times are not kept, by blocks of 1,024 consecutive positions. Pure.
+
+Of a block only the soonest time is known, and which entries it is about: 300 bytes. When that time
+is near, the block is taken out to be read again, and its entries' times are known from then on.
+
+Invariant: a block has at least one entry; each block that is not taken out is in the heap with its
+soonest time, perhaps beside later ones that no longer count.
+"""
+
+from __future__ import annotations
+
+import heapq
+from typing import Final
+
+from magnetar.core.ledger.log.chain import Position
+
+BLOCK_BITS: Final = 10
+BLOCK_ENTRIES: Final = 1 << BLOCK_BITS
+PLACE_MASK: Final = BLOCK_ENTRIES - 1
+STALE_MAX: Final = 64
+
+
+class _Block:
+    __slots__ = ("entries", "soonest_ms")
+
+    def __init__(self) -> None:
+        self.soonest_ms: int | None = None
+        self.entries = 0
+        """A bit for each."""
+
+    def clear_to(self, place: int) -> None:
+        self.entries &= -1 << (place + 1)
+
+
+_Key = tuple[int, int]
+"""The ledger, and the number of the block in it."""
+
+
+class UnknownTimes:
+    """See the module's docstring."""
+
+    def __init__(self) -> None:
+        self._blocks: dict[_Key, _Block] = {}
+        self._heap: list[tuple[int, _Key]] = []
+        self._out: tuple[_Key, _Block] | None = None
+        """The block that is being read."""
+
+    def add(self, position: Position, due_ms: int) -> None:
+        key = position[0], position[1] >> BLOCK_BITS
+        block = self._blocks.get(key)
+        if block is None:
+            block = self._blocks[key] = _Block()
+        if block.soonest_ms is None or due_ms < block.soonest_ms:
+            block.soonest_ms = due_ms
+            heapq.heappush(self._heap, (due_ms, key))
+            if len(self._heap) > 2 * len(self._blocks) + STALE_MAX:
+                self._heap = [entry for entry in self._heap if self._counts(entry)]
+                heapq.heapify(self._heap)
+        block.entries |= 1 << (position[1] & PLACE_MASK)
+
+    def discard(self, position: Position) -> bool:
+        """False if it is not there."""
+        key, bit = (position[0], position[1] >> BLOCK_BITS), 1 << (position[1] & PLACE_MASK)
+        found = False
+        for block in (self._blocks.get(key), self._out_if(key)):
+            if block is not None and block.entries & bit:
+                block.entries ^= bit
+                found = True
+                if not block.entries and block is self._blocks.get(key):
+                    del self._blocks[key]
+        return found
+
+    def _out_if(self, key: _Key) -> _Block | None:
+        return self._out[1] if self._out is not None and self._out[0] == key else None
+
+    def discard_to(self, position: Position) -> None:
+        """Remove all up to a position."""
+        last = position[0], position[1] >> BLOCK_BITS
+        for key in [key for key in self._blocks if key <= last]:
+            if key == last:
+                self._blocks[key].clear_to(position[1] & PLACE_MASK)
+            if key < last or not self._blocks[key].entries:
+                del self._blocks[key]
+        if self._out is not None and self._out[0] <= last:
+            self._out[1].clear_to(
+                position[1] & PLACE_MASK if self._out[0] == last else BLOCK_ENTRIES
+            )
+
+    def clear(self) -> None:
+        self._blocks.clear()
+        self._heap.clear()
+        self._out = None
+
+    # -- reading one again --------------------------------------------------------------------
+
+    @property
+    def soonest_ms(self) -> int | None:
+        """The soonest time of all blocks that are not taken out; None if there is none."""
+        while self._heap and not self._counts(self._heap[0]):
+            heapq.heappop(self._heap)
+        return self._heap[0][0] if self._heap else None
+
+    def _counts(self, entry: tuple[int, _Key]) -> bool:
+        block = self._blocks.get(entry[1])
+        return block is not None and block.soonest_ms == entry[0]
+
+    def take_out(self) -> None:
+        """Take out the block whose time is the soonest."""
+        assert self._out is None
+        if self.soonest_ms is not None:
+            key = heapq.heappop(self._heap)[1]
+            self._out = key, self._blocks.pop(key)
+
+    @property
+    def wanted(self) -> tuple[Position, int] | None:
+        """The first position of the block that is taken out, and how many entries there are from it
+        to the last one; None if none is out.
+        """
+        if self._out is None:
+            return None
+        (ledger_id, number), block = self._out
+        if not block.entries:
+            self._out = None
+            return None
+        first = (block.entries & -block.entries).bit_length() - 1
+        return (ledger_id, (number << BLOCK_BITS) + first), block.entries.bit_length() - first
