@@ -128,8 +128,8 @@ class Broker(Struct, frozen=True):
     max_delayed_messages_per_subscription: Annotated[
         int,
         Meta(
-            description="A subscription with this many delayed entries reads no further "
-            "until some are due.",
+            description="Of how many delayed entries a subscription keeps the times in memory. It "
+            "reads the others again, those that are due last, before they are due.",
             ge=1,
             le=100_000_000,
         ),
