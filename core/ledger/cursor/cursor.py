@@ -90,7 +90,7 @@ class Cursor:
         self.last_active_ms = storage.clock.wall_ms()
         self.place = CursorRecord(storage, ledger, name)
         self._storage = storage
-        self._ledger = ledger
+        self.ledger = ledger
         self._dirty = False
         """Some state is not saved, and a save is scheduled."""
         self._differs = False
@@ -117,7 +117,7 @@ class Cursor:
     @property
     def read_from(self) -> Position:
         """The position after the mark-delete position."""
-        return self._ledger.chain.after(self.acks.mark_delete)
+        return self.ledger.chain.after(self.acks.mark_delete)
 
     @property
     def holed(self) -> bool:
@@ -132,7 +132,7 @@ class Cursor:
     @property
     def backlog(self) -> int:
         """The number of entries that are not acknowledged."""
-        chain = self._ledger.chain
+        chain = self.ledger.chain
         behind = chain.entries_between(self.acks.mark_delete, chain.confirmed)
         return max(behind - self.acks.acked_beyond, 0)
 
@@ -171,7 +171,7 @@ class Cursor:
         """Acknowledge in an open transaction; `TransactionConflict` if that cannot be. What is
         stored later is none of it.
         """
-        confirmed = self._ledger.chain.confirmed
+        confirmed = self.ledger.chain.confirmed
         if any((one[0], one[2]) > confirmed for one in ranges):
             ranges = [
                 (one[0], one[1], one[2] if one[0] < confirmed[0] else min(one[2], confirmed[1]))
@@ -184,7 +184,7 @@ class Cursor:
 
     def hold_up_to(self, key: TransactionKey, up_to: HeldPart) -> None:
         """The same for everything up to a position; what is stored later is none of it."""
-        confirmed = self._ledger.chain.confirmed
+        confirmed = self.ledger.chain.confirmed
         if (up_to[0], up_to[1]) > confirmed:
             up_to = (*confirmed, 0, 0)
         self._changed()
@@ -303,7 +303,7 @@ class Cursor:
         self._refuse_waiters()
         if not self.durable or not (self._differs or self._dirty or self.place.ledger_id >= 0):
             return
-        if self._ledger.fenced:  # the cursor is the new owner's
+        if self.ledger.fenced:  # the cursor is the new owner's
             return
         try:
             await self._put(-1)
@@ -340,7 +340,7 @@ class Cursor:
         """Call `done` when everything acknowledged by now is stored."""
         if not self.durable:
             done(None)
-        elif self._closed or self._ledger.fenced:
+        elif self._closed or self.ledger.fenced:
             done(Fenced("the subscription is being closed"))
         else:
             self._waiters.append(done)
@@ -355,7 +355,7 @@ class Cursor:
 
     def flush(self) -> None:
         """Save unsaved changes. Plain call."""
-        if not self._dirty or self._saving or self._closed or self._ledger.fenced:
+        if not self._dirty or self._saving or self._closed or self.ledger.fenced:
             return
         self._saving = True
         self._dirty = False
@@ -399,7 +399,7 @@ class Cursor:
         """
         writer = self._writer
         begun = writer is not None and writer.last_confirmed >= 0
-        return begun and not self._closed and not self._ledger.fenced
+        return begun and not self._closed and not self.ledger.fenced
 
     @property
     def _log_name(self) -> str:

@@ -59,13 +59,12 @@ class KeyedDispatcher:
         self.keys: KeyShared[Consumer] = KeyShared(mode, env.division)
         self._hashes: dict[Position, int] = {}
         self._held = KeyQueues(self.keys, self._hashes)
+        self.out = Outstanding(cursor, env, limits, schedule, self._held, self._left)
         self._cursor = cursor
         self._ledger = ledger
         self._schedule = schedule
-        self._fresh, self._again, delayed = [
-            EntrySource(ledger, env, schedule, cursor.ack_range) for _ in range(3)
-        ]
-        self.out = Outstanding(cursor, env, limits, schedule, self._held, delayed, self._left)
+        self._fresh = EntrySource(ledger, env, schedule, cursor.ack_range)
+        self._again = EntrySource(ledger, env, schedule, cursor.ack_range)
         self._end = EndOfTopic(cursor)
 
     # -- consumers ----------------------------------------------------------------------------

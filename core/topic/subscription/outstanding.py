@@ -85,16 +85,14 @@ class Outstanding:
         limits: SharedLimits,
         schedule: Callable[[], None],
         replay: ReplaySet,
-        delayed: EntrySource,
         left: Left | None = None,
     ) -> None:
-        """Delayed entries whose times are not kept are read from the source `delayed`."""
         self.pending: dict[Position, Consumer] = {}
         self.deliveries: dict[Position, int] = {}
         """How many times an entry that came back was delivered."""
         self.replay = replay
         self.delayed = DelayedDeliveries(env.delayed, limits.known_delays_max)
-        self._delayed_source = delayed
+        self._delayed_source = EntrySource(cursor.ledger, env, schedule, cursor.ack_range)
         self.unacked = 0
         self.blocked = False
         """The limit of unacknowledged messages is reached."""

@@ -51,12 +51,11 @@ class SharedDispatcher:
         self._limit: DispatchLimit | None = None
         self.read: Position = cursor.read_from
         self._replay = Replay()
+        self.out = Outstanding(cursor, env, limits, schedule, self._replay)
         self._cursor = cursor
         self._ledger = ledger
-        self._fresh, self._again, delayed = [
-            EntrySource(ledger, env, schedule, cursor.ack_range) for _ in range(3)
-        ]
-        self.out = Outstanding(cursor, env, limits, schedule, self._replay, delayed)
+        self._fresh = EntrySource(ledger, env, schedule, cursor.ack_range)
+        self._again = EntrySource(ledger, env, schedule, cursor.ack_range)
         self._chunks: ChunkOwners[Consumer] = ChunkOwners()
         self._turn = 0
         self._end = EndOfTopic(cursor)

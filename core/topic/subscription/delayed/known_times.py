@@ -28,7 +28,7 @@ ID_BITS: Final = 64
 ID_MASK: Final = (1 << ID_BITS) - 1
 
 
-class _Run:
+class _SortedTimes:
     """Sorted times, and the place of the first that is left."""
 
     __slots__ = ("at", "dues", "entries", "ledgers")
@@ -80,7 +80,7 @@ class KnownTimes:
     def __init__(self, live: PositionSet) -> None:
         self._live = live
         self._heap: list[int] = []
-        self._heads: list[tuple[int, int, _Run]] = []
+        self._heads: list[tuple[int, int, _SortedTimes]] = []
         """The runs, by the time that was their first one, and a number of each."""
         self._made = 0
         self._count = 0
@@ -104,11 +104,11 @@ class KnownTimes:
             return
         self._heap = []
         if numbers:
-            run = _Run(numbers)
+            run = _SortedTimes(numbers)
             self._made += 1
             heapq.heappush(self._heads, (run.due_ms, self._made, run))
 
-    def _dissolve(self, run: _Run) -> None:
+    def _dissolve(self, run: _SortedTimes) -> None:
         """Return to the heap what is left of a run, which is in `_heads` no more."""
         self._count -= len(run)
         for position, due_ms in run.times():

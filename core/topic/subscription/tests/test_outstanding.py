@@ -5,7 +5,6 @@ import trio
 from trio.testing import MockClock
 
 from magnetar.core.ledger.cursor.cursor import Cursor
-from magnetar.core.ledger.log.managed_ledger import ManagedLedger
 from magnetar.core.ledger.read.tail_cache import Slice
 from magnetar.core.testing.bench import Bench
 from magnetar.core.testing.client import ClientConsumer, attached
@@ -16,7 +15,6 @@ from magnetar.core.topic.subscription.key_shared import KeyedDispatcher
 from magnetar.core.topic.subscription.outstanding import Outstanding, SharedLimits
 from magnetar.core.topic.subscription.replay import Replay
 from magnetar.core.topic.subscription.shared import SharedDispatcher
-from magnetar.core.topic.subscription.source import EntrySource
 from magnetar.core.topic.subscription.subscription import SubscriptionType
 
 
@@ -24,16 +22,9 @@ async def books(desk: Bench, **limits: int) -> tuple[Outstanding, Consumer]:
     ledger = (await desk.topic()).ledger
     await desk.published(await desk.topic("other"), b"x")
     cursor = Cursor(desk.storage, ledger, "s", (-1, -1), durable=False)
-    out = books_of(desk, ledger, cursor, SharedLimits(**limits))
+    out = Outstanding(cursor, desk.env, SharedLimits(**limits), lambda: None, Replay())
     consumer = Consumer(1, ConsumerRequest(name="c"), ClientConsumer(), 0, 0)
     return out, consumer
-
-
-def books_of(
-    desk: Bench, ledger: ManagedLedger, cursor: Cursor, limits: SharedLimits
-) -> Outstanding:
-    source = EntrySource(ledger, desk.env, lambda: None, cursor.ack_range)
-    return Outstanding(cursor, desk.env, limits, lambda: None, Replay(), source)
 
 
 def out_of(topic: PersistentTopic) -> Outstanding:
@@ -181,7 +172,7 @@ async def test_nothing_new_is_read_while_acknowledgements_outgrow_what_is_stored
     cursor = Cursor(desk.storage, topic.ledger, "s", (-1, -1), durable=False)
     ledger_id = topic.ledger.chain.confirmed[0]
     out, careless = [
-        books_of(desk, topic.ledger, cursor, SharedLimits(pauses_unsaved=pauses))
+        Outstanding(cursor, desk.env, SharedLimits(pauses_unsaved=pauses), lambda: None, Replay())
         for pauses in (True, False)
     ]
     read = ledger_id, 5
