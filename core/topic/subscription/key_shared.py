@@ -133,15 +133,22 @@ class KeyedDispatcher:
             if seen >= TURN_ENTRIES_MAX:
                 return True
             permits = sum(consumer.permits for consumer in self.consumers if consumer.ready)
-            if not permits or self.out.is_full(self.read):
+            if not permits:
                 return False
-            work = self._new(permits)
+            work = None if self.out.is_full(self.read) else self._new(permits)
             if work is None:
                 if self._ledger.terminated:
                     self._end.announce(self.consumers)
-                return False
+                return self._held_too_much
             seen += self._deal_new(work)
         return False
+
+    @property
+    def _held_too_much(self) -> bool:
+        """Whether entries are held back that may be delivered: others, which a plan had permits
+        for, were acknowledged or are not due.
+        """
+        return any(c.ready and self._held.head(c) is not None for c in self.consumers)
 
     def _new(self, permits: int) -> Slice | None:
         """The next new entries, no more than can be delivered or held back."""

@@ -149,6 +149,20 @@ async def test_a_first_consumer_that_is_refused_leaves_no_trace(desk: Bench) -> 
     assert a.got == places
 
 
+async def test_acknowledged_entries_hold_up_nobody(desk: Bench) -> None:
+    """Those between a few that are missing take permits of a plan, and then none."""
+    topic = await desk.topic()
+    a = await attached(topic, KEYED, permits=20)
+    places = await desk.published(topic, *[entry(key=b"%d" % i) for i in range(20)])
+    await desk.dispatch()
+    missing = [places[0], places[9], places[15]]
+    a.ack(*[place for place in places if place not in missing])
+    topic.subscriptions["s"].detach(a.consumer)
+    b = await attached(topic, KEYED, permits=3)
+    await desk.dispatch()
+    assert b.got == missing
+
+
 async def test_entries_that_were_trimmed_are_not_waited_for(desk: Bench) -> None:
     """A reader's held-back entries may go, as readers hold no ledger."""
     topic = await desk.topic()
