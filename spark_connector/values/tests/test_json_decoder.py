@@ -119,7 +119,7 @@ def test_places_are_named_inside_and_top_values_too() -> None:
     assert "Expected `object | null`, got `array`" in misfit(kind, b"[]")
     assert "malformed" in misfit(kind, b'{"a": [}')
     assert "trailing characters" in misfit(kind, b"{} {}")
-    assert "a string is no UTF-8" in misfit(pa.struct([("a", pa.string())]), b'{"a": "\xff"}')
+    assert "UTF-8" in misfit(pa.struct([("a", pa.string())]), b'{"a": "\xff"}')
     assert decoded(pa.list_(pa.int32()), b"[1]", b"null") == [[1], None]
     assert decoded(pa.map_(pa.string(), pa.string()), b'{"a": "b"}') == [[("a", "b")]]
 
