@@ -20,21 +20,24 @@ from .raw import Raw
 
 NUMBERS = itertools.count()
 HERE = Path(__file__).parent
-ALONE = tuple(
-    f"hostile/test_{what}.py"
-    for what in (
-        "bookie",
-        "long_requests",
-        "memory",
-        "mqtt_memory",
-        "mqtt_websocket",
-        "produces",
-        "requests",
-    )
+ALONE = (
+    "test_start.py",
+    *(
+        f"hostile/test_{what}.py"
+        for what in (
+            "bookie",
+            "long_requests",
+            "memory",
+            "mqtt_memory",
+            "mqtt_websocket",
+            "produces",
+            "requests",
+        )
+    ),
 )
 """Tests that measure how the whole machine does."""
 ROUGH = (
-    *("crash", "kafka/crash", "mqtt/crash", "hostile", "test_start.py"),
+    *("crash", "kafka/crash", "mqtt/crash", "hostile"),
     "bookkeeper/test_zookeeper_faults.py",
     "bookkeeper/test_zookeeper_ensemble.py",
     "bookkeeper/test_zookeeper_registration.py",

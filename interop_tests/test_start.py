@@ -15,7 +15,7 @@ from magnetar.wire.pulsar.tests import peer
 EMPTY_SECONDS = 0.4
 FULL_SECONDS = 1.0
 FORGIVEN = 4
-"""Times as long, on a machine that runs other tests at the same time."""
+"""Times as long, on a slow machine; no other tests run at the same time."""
 ATTEMPTS = 5
 TOPICS = 1_000
 
