@@ -12,8 +12,8 @@ hold up no others, however many there are, and are delivered on time as long as 
 enough. Pulsar's broker keeps all times, or stops reading where all delays are the same
 (`InMemoryDelayedDeliveryTracker.java` of 4.2).
 
-If delays are the same, each entry is read once more. If they are random, of entries that are m
-times as many as may be known each is read about 2m times.
+If delays are the same, each entry is read once more. If they are random, and entries m times as
+many as may be known, each is read about m times.
 
 Invariants: a member's time is known, or it is in a block; a time that is known of an entry that is
 no member any more does not count; `known` is within its limit between two calls.

@@ -100,7 +100,7 @@ def test_all_come_in_time_however_few_times_are_known(
     assert (len(delayed), delayed.known, delayed._unknown._blocks) == (0, 0, {})
 
 
-@pytest.mark.parametrize(("random_delays", "times_each"), [(False, 1.1), (True, 12)])
+@pytest.mark.parametrize(("random_delays", "times_each"), [(False, 1.1), (True, 6)])
 def test_how_often_entries_are_read_again(random_delays: bool, times_each: float) -> None:
     """Five times as many as may be known: with one delay once, else a few times."""
     count, known_max = 50_000, 10_000
