@@ -137,7 +137,8 @@ def _read(decoder: msgspec.json.Decoder[Document], text: str) -> Document:
         return _decoded(decoder, text)
     except msgspec.ValidationError:  # read again only then: most clients say texts
         value = _with_texts(_decoded(_any, text))
-        return msgspec.convert(value, decoder.type, strict=False)
+        found: Document = msgspec.convert(value, decoder.type, strict=False)
+        return found
 
 
 def _with_texts(value: Any) -> Any:
