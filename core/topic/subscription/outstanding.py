@@ -38,6 +38,8 @@ from magnetar.core.topic.subscription.replay import ReplaySet
 from magnetar.core.topic.subscription.source import EntrySource
 from magnetar.core.topic.subscription.statistics import SubscriptionStatistics
 
+WOKEN_ENTRIES_MAX: Final = 1_000
+"""Due entries that join replay at once: several milliseconds of the loop."""
 DELAY_TICK_SECONDS: Final = 1.0
 """The longest sleep of an alarm, and so the error if the wall clock is set."""
 
@@ -297,10 +299,12 @@ class Outstanding:
         if room <= 0 or not len(self.delayed):
             return False
         now_ms = self._env.clock.wall_ms()
-        due = self.delayed.take_due(now_ms, room)
+        due = self.delayed.take_due(now_ms, min(room, WOKEN_ENTRIES_MAX))
         for position in due:
             self.replay.add(position)
-        if len(due) < room:  # else an acknowledgement triggers the next look
+        if len(due) == WOKEN_ENTRIES_MAX:
+            self._schedule()
+        elif len(due) < room:  # else an acknowledgement triggers the next look
             self._learn_delays(now_ms)
             self._set_alarm()
         return bool(due)

@@ -129,7 +129,10 @@ class DelayedDeliveries:
                 break
             position = self._known.pop()
             due.append(position)
-            self.discard(position)
+            self._members.discard(position)
+            self._unknown.discard(position)
+        if not self._members:
+            self.clear()
         self._count()
         return due
 

@@ -12,7 +12,11 @@ from magnetar.core.testing.entries import entry
 from magnetar.core.topic.persistent_topic import PersistentTopic
 from magnetar.core.topic.subscription.consumer import Consumer, ConsumerRequest
 from magnetar.core.topic.subscription.key_shared import KeyedDispatcher
-from magnetar.core.topic.subscription.outstanding import Outstanding, SharedLimits
+from magnetar.core.topic.subscription.outstanding import (
+    WOKEN_ENTRIES_MAX,
+    Outstanding,
+    SharedLimits,
+)
 from magnetar.core.topic.subscription.replay import Replay
 from magnetar.core.topic.subscription.shared import SharedDispatcher
 from magnetar.core.topic.subscription.subscription import SubscriptionType
@@ -92,6 +96,22 @@ async def test_what_is_due_joins_replay_while_there_is_room(desk: Bench) -> None
     out.send(consumer, run(2), None)
     assert out.wake_delayed()
     assert (len(out.replay), len(out.delayed)) == (2, 1)
+
+
+async def test_many_that_are_due_at_once_are_woken_in_turns(desk: Bench) -> None:
+    """Whether or not anybody takes them: a thousand wait for nothing."""
+    ledger = (await desk.topic()).ledger
+    cursor = Cursor(desk.storage, ledger, "s", (-1, -1), durable=False)
+    scheduled: list[int] = []
+    out = Outstanding(cursor, desk.env, SharedLimits(), lambda: scheduled.append(1), Replay())
+    for entry_id in range(WOKEN_ENTRIES_MAX + 5):
+        out.delayed.add((0, entry_id), 0)
+    assert out.wake_delayed()
+    assert (len(out.replay), len(out.delayed), len(scheduled)) == (WOKEN_ENTRIES_MAX, 5, 1)
+    assert out.wake_delayed()
+    assert (len(out.replay), len(out.delayed)) == (WOKEN_ENTRIES_MAX + 5, 0)
+    assert not out.wake_delayed()
+    assert len(scheduled) == 1
 
 
 @pytest.mark.parametrize("kind", [SubscriptionType.SHARED, SubscriptionType.KEY_SHARED])
