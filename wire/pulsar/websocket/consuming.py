@@ -20,6 +20,7 @@ without an answer, at any time; none is permitted twice for one answer.
 
 from __future__ import annotations
 
+import secrets
 from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Any, Final
@@ -128,6 +129,8 @@ class ConsumerDialogue:
         self._type = SUBSCRIPTION_TYPES[
             endpoint.choice("subscriptionType", SUBSCRIPTION_TYPES, "Exclusive")
         ]
+        named = query.get("readerName" if self._reads else "consumerName")
+        self._name = named or secrets.token_hex(3)[:5]  # as Java's client makes one up
         self._durable = endpoint.choice("subscriptionMode", MODES, MODES[0]) == MODES[0]
         self._earliest = (
             endpoint.choice("subscriptionInitialPosition", INITIAL, INITIAL[0]) == INITIAL[1]
@@ -195,14 +198,12 @@ class ConsumerDialogue:
             self._attach(len(self._shares) - 1)
 
     def _attach(self, number: int) -> None:
-        share, query = self._shares[number], self._endpoint.query
+        share = self._shares[number]
         share.ready, share.outstanding, share.returned = False, 0, 0
-        said: dict[str, Any] = {}
+        said: dict[str, Any] = {"consumer_name": self._name}
         if share.start is not None:
             ledger_id, entry_id, _ = share.start
             said["start_message_id"] = pb.MessageIdData(ledger_id=ledger_id, entry_id=entry_id)
-        if "consumerName" in query:
-            said["consumer_name"] = query["consumerName"]
         self._exchange.command(
             Type.SUBSCRIBE,
             pb.CommandSubscribe(
