@@ -27,6 +27,13 @@ PROGRAMS: Final = dict(re.findall(r"```python\n# (\w+\.py): .*?\n(.*?)```", SECT
 STEPS: Final = re.findall(r"```sh\n(.*?)```", SECTION, re.S)
 PLACED: Final = "shop/orders/placed"
 KINDS: Final = 5
+RATE: Final = {"dispatchThrottlingRateInMsg": 5_000, "dispatchThrottlingRateInByte": -1}
+DECIDED: Final[dict[str, Any]] = {
+    "maxConsumers": 7,
+    "schemaValidationEnforced": False,
+    "billing/dispatchRate": {**RATE, "relativeToPublishRate": False, "ratePeriodInSecond": 1},
+}
+"""What a topic has decided by itself; its namespace enforces schemas."""
 Seen = tuple[Any, ...]
 
 
@@ -62,6 +69,12 @@ class Side:
         said = {} if body is None else {"json": body}
         answer = self.admin.request(method, path, **said)
         assert answer.is_success, (path, answer.text)
+
+    def shown(self, path: str) -> Any:
+        """What is at a path; None if that is nothing."""
+        answer = self.admin.get(path)
+        assert answer.is_success, (path, answer.text)
+        return answer.json() if answer.content else None
 
     def publish(self, numbers: range, *, noted: bool) -> None:
         kind = order(noted=noted)
@@ -173,10 +186,10 @@ def check_definitions(old: Side, new: Side) -> None:
     got = new.admin.get("namespaces/shop/orders").json()
     assert got["retention_policies"] == {"retentionTimeInMinutes": 9, "retentionSizeInMB": 5}
     assert got["auth_policies"]["namespace_auth"] == {"till": ["produce"]}
-    for path in ("partitions", "properties", "maxConsumers"):
-        answers = [each.admin.get(f"persistent/{PLACED}/{path}").json() for each in (old, new)]
-        known = answers[1].items() if path == "partitions" else ()
-        assert answers[0] == answers[1] or known <= answers[0].items(), path
+    for path in ("partitions", "properties", *(f"{each}?applied=true" for each in DECIDED)):
+        said, heard = [each.shown(f"persistent/{PLACED}/{path}") for each in (old, new)]
+        assert heard is not None, (path, said)
+        assert said == heard or (path == "partitions" and heard.items() <= said.items()), path
     versions = [
         [(each["version"], each["type"]) for each in found.json()["getSchemaResponses"]]
         for found in (side.admin.get(f"schemas/{PLACED}/schemas") for side in (old, new))
@@ -195,7 +208,9 @@ def test_an_application_moves_and_goes_back(
     old.change("POST", f"{space}/permissions/till", ["produce"])
     old.put(f"persistent/{PLACED}/partitions", 3)
     old.put(f"persistent/{PLACED}/properties", {"owner": "sales"})
-    old.change("POST", f"persistent/{PLACED}/maxConsumers", 7)
+    old.change("POST", f"{space}/schemaValidationEnforced", True)
+    for path, value in DECIDED.items():
+        old.change("POST", f"persistent/{PLACED}/{path}", value)
     for name in ("billing", "shipping"):
         old.consumed(name, 0)
     old.publish(range(1, 61), noted=False)
