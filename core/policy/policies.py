@@ -165,7 +165,7 @@ class Effective(Struct, frozen=True, kw_only=True):
         ("max_unacked_messages_per_subscription",),
     )] = 200_000
     max_delayed_per_subscription: Annotated[int, Policy(
-        "A subscription keeps the times of this many delayed entries; it reads the others again.",
+        "A subscription keeps the times of this many delayed entries, all together a million.",
         settings=("max_delayed_messages_per_subscription",),
     )] = 500_000
     pause_on_ack_state: Annotated[bool, Policy(

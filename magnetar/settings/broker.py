@@ -128,8 +128,8 @@ class Broker(Struct, frozen=True):
     max_delayed_messages_per_subscription: Annotated[
         int,
         Meta(
-            description="Of how many delayed entries a subscription keeps the times in memory. It "
-            "reads the others again, those that are due last, before they are due.",
+            description="Of how many delayed entries a subscription keeps the times in memory; all "
+            "together keep a million. Those that are due last are read again when they nearly are.",
             ge=1,
             le=100_000_000,
         ),

@@ -40,6 +40,8 @@ from magnetar.core.topic.subscription.statistics import SubscriptionStatistics
 
 WOKEN_ENTRIES_MAX: Final = 1_000
 """Due entries that join replay at once: several milliseconds of the loop."""
+UNREADABLE_MS: Final = 10_000
+"""After so long a delayed entry that cannot be read is read again."""
 DELAY_TICK_SECONDS: Final = 1.0
 """The longest sleep of an alarm, and so the error if the wall clock is set."""
 
@@ -56,7 +58,8 @@ class SharedLimits(FrozenStruct, frozen=True):
     """Unacknowledged messages of all consumers together. At the limit dispatch stops until half of
     them are acknowledged (`maxUnackedMessagesPerSubscription` in Pulsar)."""
     replay_max: int = 20_000
-    """Entries in replay. At the limit no new entries are read, and due ones stay delayed."""
+    """Entries in replay. At the limit no new entries are read, and due ones stay delayed; a block
+    of those that is being read then may go beyond it."""
     delays: bool = True
     """Whether messages may be delayed; else they are delivered at once."""
     known_delays_max: int = 500_000
@@ -287,6 +290,8 @@ class Outstanding:
     def passed(self, mark_delete: Position) -> None:
         """Drop all entries up to `mark_delete` (expiry, skip)."""
         self.delayed.discard_to(mark_delete)
+        for position in [each for each in self.deliveries if each <= mark_delete]:
+            del self.deliveries[position]
         for ledger_id, entry_id in [*self.replay, *self.pending]:
             if (ledger_id, entry_id) <= mark_delete:
                 self.acked(ledger_id, entry_id, entry_id)
@@ -302,9 +307,11 @@ class Outstanding:
         due = self.delayed.take_due(now_ms, min(room, WOKEN_ENTRIES_MAX))
         for position in due:
             self.replay.add(position)
-        if len(due) == WOKEN_ENTRIES_MAX:
+        if len(due) == room:
+            return True  # an acknowledgement triggers the next look
+        if self.delayed.is_due(now_ms):
             self._schedule()
-        elif len(due) < room:  # else an acknowledgement triggers the next look
+        else:
             self._learn_delays(now_ms)
             self._set_alarm()
         return bool(due)
@@ -312,21 +319,29 @@ class Outstanding:
     def _learn_delays(self, now_ms: int) -> None:
         """Read again when entries are due that were put off; some in each turn."""
         source = self._delayed_source
-        while (wanted := self.delayed.to_read(now_ms)) is not None:
-            (ledger_id, first), count = wanted
-            if source.is_gone((ledger_id, first)):
-                self.delayed.discard((ledger_id, first))
+        for _ in range(WOKEN_ENTRIES_MAX):
+            wanted = self.delayed.to_read(now_ms)
+            if wanted is None:
+                return
+            position, count = wanted
+            if source.is_gone(position):
+                self.delayed.discard(position)
                 continue
-            found = source.at((ledger_id, first), count)
-            if found is not None:
-                whole, start = found
-                dues_ms = map(NATIVE.deliver_at, whole.payloads[start : start + count])
-                known = [due_ms or 0 for due_ms in dues_ms]
-                for position in self.delayed.learn((ledger_id, first), known, now_ms):
-                    self.replay.add(position)
-                source.forget()
-                self._schedule()
-            return
+            if source.unreadable == position:
+                source.unreadable = None
+                self.delayed.postpone(position, now_ms + UNREADABLE_MS)
+                continue
+            found = source.at(position, count)
+            if found is None:
+                return
+            whole, start = found
+            dues_ms = map(NATIVE.deliver_at, whole.payloads[start : start + count])
+            known = [due_ms or 0 for due_ms in dues_ms]
+            for due in self.delayed.learn(position, known, now_ms):
+                self.replay.add(due)
+            source.forget()
+            break
+        self._schedule()
 
     def _set_alarm(self) -> None:
         """Schedule a look at the time when the next delayed entry is due, or is to be read."""

@@ -33,7 +33,7 @@ from magnetar.core.topic.subscription.statistics import SubscriptionStatistics
 TURN_BYTES_MAX: Final = 1024 * 1024
 """Delivered to one subscription before others are served."""
 TURN_ENTRIES_MAX: Final = 1_000
-"""Entries examined in one decision."""
+"""Entries examined in one decision, and delayed in one turn."""
 
 
 class SharedDispatcher:
@@ -97,13 +97,13 @@ class SharedDispatcher:
 
     def dispatch(self) -> bool:
         """Deliver what may be delivered now; True if the turn ended before the work."""
-        budget = TURN_BYTES_MAX
+        budget, delayed = TURN_BYTES_MAX, len(self.out.delayed)
         while not self.out.blocked:
             self.out.wake_delayed()
             ready = [consumer for consumer in self.consumers if consumer.ready]
             if not ready:
                 return False
-            if budget <= 0:
+            if budget <= 0 or len(self.out.delayed) >= delayed + TURN_ENTRIES_MAX:
                 return True
             permits = min(sum(consumer.permits for consumer in ready), TURN_ENTRIES_MAX)
             work = self._came_back(permits) if self.out.replay else self._new(permits)

@@ -37,6 +37,8 @@ AHEAD_MS: Final = 10_000
 class DelayedDeliveries:
     """See the module's docstring."""
 
+    __slots__ = ("_counted", "_known", "_members", "_memory", "_unknown", "known_max")
+
     def __init__(self, memory: DelayedMemory, known_max: int) -> None:
         self.known_max = known_max
         self._memory = memory
@@ -120,21 +122,32 @@ class DelayedDeliveries:
         """Whether the times of a block put off no others."""
         return min(self.known_max - len(self._known), self._memory.room) >= BLOCK_ENTRIES
 
+    def is_due(self, now_ms: int) -> bool:
+        """Whether `take_due` has something to do."""
+        soonest = self._known.soonest()
+        return soonest is not None and soonest <= now_ms
+
     def take_due(self, now_ms: int, entries_max: int) -> list[Position]:
-        """Remove and return entries that are known to be due, up to a number."""
+        """Remove and return entries that are known to be due; looks at so many at most, also of
+        those that are no members any more.
+        """
         due: list[Position] = []
-        while len(due) < entries_max:
-            soonest = self._known.soonest()
-            if soonest is None or soonest > now_ms:
+        for _ in range(entries_max):
+            if not self.is_due(now_ms):
                 break
             position = self._known.pop()
-            due.append(position)
-            self._members.discard(position)
-            self._unknown.discard(position)
+            if self._members.discard(position):
+                self._unknown.discard(position)
+                due.append(position)
         if not self._members:
             self.clear()
         self._count()
         return due
+
+    def postpone(self, position: Position, due_ms: int) -> None:
+        """It is to be read, and cannot be: others first."""
+        if self._unknown.discard(position):
+            self._unknown.add(position, due_ms)
 
     def to_read(self, now_ms: int) -> tuple[Position, int] | None:
         """Where entries are whose times are wanted now, and how many to read at most."""

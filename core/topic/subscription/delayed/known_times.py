@@ -6,7 +6,8 @@ soonest. The latest are given up by cutting the end of a run off. What is left o
 become short returns to the heap, so that there are not too many runs.
 
 A time counts as long as its position is in a set of the owner's (`live`). One that does not count
-stays until it is the soonest, is sorted, or is cut off.
+stays until it is the soonest, is sorted, or is cut off. A few of them are dropped at a time, so
+that nobody waits for half a million: the soonest may be one that does not count.
 
 Invariants: a run is sorted, and in `_heads` once; `len` is the number of times in the heap and in
 what is left of the runs.
@@ -24,6 +25,8 @@ from magnetar.core.topic.subscription.delayed.position_set import PositionSet
 
 RUN_TIMES_MAX: Final = 4_096
 SHORT_RUN_TIMES: Final = RUN_TIMES_MAX // 8
+DROPPED_MAX: Final = 32
+"""Times that do not count, of those dropped in one look at the soonest."""
 ID_BITS: Final = 64
 ID_MASK: Final = (1 << ID_BITS) - 1
 
@@ -77,6 +80,8 @@ class _SortedTimes:
 class KnownTimes:
     """See the module's docstring."""
 
+    __slots__ = ("_count", "_heads", "_heap", "_live", "_made")
+
     def __init__(self, live: PositionSet) -> None:
         self._live = live
         self._heap: list[int] = []
@@ -115,7 +120,7 @@ class KnownTimes:
             self.add(position, due_ms)
 
     def soonest(self) -> int | None:
-        """The soonest time; None if there is none."""
+        """The soonest time, perhaps of one that does not count; None if there is none."""
         self._settle()
         if not self._heap:
             return self._heads[0][0] if self._heads else None
@@ -133,13 +138,14 @@ class KnownTimes:
         return position
 
     def _settle(self) -> None:
-        """Drop what no longer counts from the front, and put the soonest run first."""
-        heads, live = self._heads, self._live
+        """Drop some that do not count from the front, and put the soonest run first."""
+        heads, live, spare = self._heads, self._live, DROPPED_MAX
         while heads:
             due_ms, made, run = heads[0]
-            while len(run) and run.position not in live:
+            while spare and len(run) and run.position not in live:
                 run.step()
                 self._count -= 1
+                spare -= 1
             if len(run) < SHORT_RUN_TIMES:
                 heapq.heappop(heads)
                 self._dissolve(run)
@@ -147,9 +153,10 @@ class KnownTimes:
                 heapq.heapreplace(heads, (run.due_ms, made, run))
             else:
                 break
-        while self._heap and _position(self._heap[0]) not in live:
+        while spare and self._heap and _position(self._heap[0]) not in live:
             heapq.heappop(self._heap)
             self._count -= 1
+            spare -= 1
 
     def give_up(self) -> list[tuple[Position, int]]:
         """Remove some of the latest times, at least one if there are any; returns them."""

@@ -4,7 +4,8 @@ Thousands of subscriptions with many delayed entries each would hold gigabytes, 
 them is bounded. So together they know no more than a million times: who knows most gives up some,
 and reads the entries again when they are nearly due.
 
-Invariant: `times` is the sum over all holders.
+Invariant: `times` is the sum of what all holders have told; one that drops times which no longer
+count tells so with its next call.
 """
 
 from __future__ import annotations

@@ -47,6 +47,8 @@ class _Members:
 class PositionSet:
     """See the module's docstring."""
 
+    __slots__ = ("_count", "_ledgers")
+
     def __init__(self) -> None:
         self._ledgers: dict[int, _Members] = {}
         self._count = 0

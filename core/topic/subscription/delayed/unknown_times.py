@@ -39,6 +39,8 @@ _Key = tuple[int, int]
 class UnknownTimes:
     """See the module's docstring."""
 
+    __slots__ = ("_blocks", "_heap", "_out")
+
     def __init__(self) -> None:
         self._blocks: dict[_Key, _Block] = {}
         self._heap: list[tuple[int, _Key]] = []

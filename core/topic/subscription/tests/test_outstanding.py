@@ -5,20 +5,23 @@ import trio
 from trio.testing import MockClock
 
 from magnetar.core.ledger.cursor.cursor import Cursor
+from magnetar.core.ledger.log.chain import Position
 from magnetar.core.ledger.read.tail_cache import Slice
-from magnetar.core.testing.bench import Bench
+from magnetar.core.testing.bench import Bench, settled
 from magnetar.core.testing.client import ClientConsumer, attached
 from magnetar.core.testing.entries import entry
 from magnetar.core.topic.persistent_topic import PersistentTopic
 from magnetar.core.topic.subscription.consumer import Consumer, ConsumerRequest
 from magnetar.core.topic.subscription.key_shared import KeyedDispatcher
 from magnetar.core.topic.subscription.outstanding import (
+    UNREADABLE_MS,
     WOKEN_ENTRIES_MAX,
     Outstanding,
     SharedLimits,
 )
 from magnetar.core.topic.subscription.replay import Replay
 from magnetar.core.topic.subscription.shared import SharedDispatcher
+from magnetar.core.topic.subscription.source import RETRY_SECONDS
 from magnetar.core.topic.subscription.subscription import SubscriptionType
 
 
@@ -121,8 +124,8 @@ async def test_delayed_messages_beyond_what_is_known_hold_up_no_others(
 ) -> None:
     """Their times are read again, from storage too: each comes once, when it is due."""
     topic = await desk.topic(max_delayed_per_subscription=3)
-    topic.ledger.cache_tail(cached)
     a = await attached(topic, kind, permits=100)
+    topic.ledger.cache_tail(cached)
     now_ms = desk.clock.wall_ms()
     delays_ms = [100_000 * (number % 3 + 1) for number in range(9)]
     entries = [entry(deliver_at_ms=now_ms + delay_ms) for delay_ms in delays_ms]
@@ -140,7 +143,7 @@ async def test_delayed_messages_beyond_what_is_known_hold_up_no_others(
         assert (len(out.delayed), out.delayed.known <= 3) == (left, True)
     a.ack(*places)
     assert topic.subscriptions["s"].cursor.backlog == 0
-    assert (desk.env.delayed.times, desk.env.loaded.held_bytes) == (0, 0)
+    assert (desk.env.delayed.times, out._delayed_source._loaded) == (0, None)
 
 
 async def test_what_was_put_off_and_trimmed_is_not_waited_for(desk: Bench) -> None:
@@ -157,6 +160,66 @@ async def test_what_was_put_off_and_trimmed_is_not_waited_for(desk: Bench) -> No
     await desk.dispatch()
     assert sorted(a.take()) == places
     assert (len(out_of(topic).delayed), desk.env.delayed.times) == (0, 0)
+
+
+async def all_put_off(
+    desk: Bench, entries: int
+) -> tuple[ClientConsumer, Outstanding, list[Position]]:
+    """So many entries that are due in 100 s, all of them put off."""
+    topic = await desk.topic()
+    a = await attached(topic, SubscriptionType.SHARED, permits=100)
+    soon = entry(deliver_at_ms=desk.clock.wall_ms() + 100_000)
+    topic.ledger.cache_tail(False)
+    places = await desk.published(topic, *[soon] * entries)
+    await desk.dispatch()
+    out = out_of(topic)
+    while out.delayed.known:
+        out.delayed.put_off()
+    assert len(out.delayed) == entries
+    return a, out, places
+
+
+async def test_who_cannot_be_read_holds_up_no_others(
+    desk: Bench, autojump_clock: MockClock
+) -> None:
+    """Neither those of its block, nor later blocks; it is tried again."""
+    a, out, places = await all_put_off(desk, 5)
+    ledger_id, entry_id = places[1]
+    damaged = desk.ledgers.ledgers[ledger_id].damaged
+    damaged.add(entry_id)
+    desk.clock.forward(100)
+    out._schedule()
+    for _ in range(10):
+        await desk.dispatch()
+        await trio.sleep(RETRY_SECONDS)
+    assert sorted(a.take()) == [place for place in places if place != places[1]]
+    assert len(out.delayed) == 1
+    damaged.clear()
+    desk.clock.forward(UNREADABLE_MS / 1000)
+    out._schedule()
+    for _ in range(10):
+        await desk.dispatch()
+        await trio.sleep(RETRY_SECONDS)
+    assert (a.take(), len(out.delayed)) == ([places[1]], 0)
+
+
+async def test_nothing_is_held_when_the_last_consumer_leaves_during_a_read(desk: Bench) -> None:
+    a, out, _places = await all_put_off(desk, 3)
+    desk.clock.forward(100)
+    assert not out.wake_delayed(), "it is being read"
+    assert a.consumer.subscription is not None
+    a.consumer.subscription.detach(a.consumer)
+    await settled()
+    assert (len(out.delayed), len(out.replay), desk.env.loaded.held_bytes) == (0, 0, 0)
+
+
+async def test_acknowledged_while_it_is_read_again(desk: Bench) -> None:
+    a, out, places = await all_put_off(desk, 3)
+    desk.clock.forward(100)
+    assert not out.wake_delayed(), "it is being read"
+    a.ack(places[0], places[2])
+    await desk.dispatch()
+    assert (a.take(), len(out.delayed)) == ([places[1]], 0)
 
 
 async def test_times_that_are_not_known_are_asked_for_before_they_are_due(

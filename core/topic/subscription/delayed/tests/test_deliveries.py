@@ -125,6 +125,31 @@ def test_how_often_entries_are_read_again(random_delays: bool, times_each: float
     assert read <= count * times_each
 
 
+def test_members_that_are_gone_are_not_taken() -> None:
+    delayed = delayed_of(10_000)
+    for at in range(5_000):
+        delayed.add((0, at), at)
+    delayed.discard_to((0, 4_899))
+    assert len(delayed) == 100
+    found: list[Position] = []
+    while delayed.is_due(5_000):
+        found += delayed.take_due(5_000, 50)
+    assert found == [(0, at) for at in range(4_900, 5_000)]
+
+
+def test_a_block_is_not_read_ahead_while_others_fill_the_memory() -> None:
+    memory = DelayedMemory(deliveries.BLOCK_ENTRIES + 100)
+    delayed, other = DelayedDeliveries(memory, 1_000_000), DelayedDeliveries(memory, 1_000_000)
+    delayed.add((0, 0), 100_000)
+    delayed.put_off()
+    assert delayed.next_look_ms == 100_000 - deliveries.AHEAD_MS
+    for at in range(101):
+        other.add((0, at), 10**9)
+    assert delayed.next_look_ms == 100_000
+    assert delayed.to_read(99_999) is None
+    assert delayed.to_read(100_000) == ((0, 0), 1)
+
+
 def test_a_block_is_read_ahead_while_there_is_room(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(deliveries, "BLOCK_ENTRIES", 2)
     delayed = delayed_of(known_max=4)

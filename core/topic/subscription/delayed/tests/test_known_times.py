@@ -91,6 +91,18 @@ def test_runs_that_are_left_behind_take_no_memory(monkeypatch: pytest.MonkeyPatc
     assert len(known._heads) == 0
 
 
+def test_times_that_do_not_count_are_dropped_a_few_at_a_time() -> None:
+    """However many there are: nobody waits for that."""
+    known, live = times_of(list(range(20_000)))
+    live.discard_to((7, 18_999))
+    assert known.soonest() == known_times.DROPPED_MAX
+    assert len(known) == 20_000 - known_times.DROPPED_MAX
+    assert known.pop() not in live
+    while (soonest := known.soonest()) is not None and soonest < 19_000:
+        known.pop()
+    assert (soonest, len(known)) == (19_000, 1_000)
+
+
 def test_coming_and_going_does_not_fill_memory() -> None:
     known, live = times_of([])
     for step in range(20_000):
