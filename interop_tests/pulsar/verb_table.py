@@ -28,6 +28,7 @@ def documented(tool: str) -> Table:
         cells = [cell.strip() for cell in line.split("|")[1:-1]]
         if len(cells) != 4 or cells[2] not in STATES:
             continue
+        assert cells[3] or cells[2] != "refused", f"why are these refused? {line}"
         group = found.setdefault(cells[0].strip("`"), {})
         for written in re.findall(r"`([^`]+)`", cells[1]):
             for verb in _expanded(written):
