@@ -2,6 +2,8 @@ package main
 
 import (
 	"bytes"
+	"context"
+	"fmt"
 	"math/rand"
 	"time"
 
@@ -109,8 +111,35 @@ func volatile(scene *Scene) any {
 	defer client.Close()
 	name := "non-persistent://public/default/" + scene.Topic
 	consumer := subscribe(scene, client, pulsar.ConsumerOptions{Topic: name})
-	sendNumbers(scene, produce(scene, client, pulsar.ProducerOptions{Topic: name}), 0, 5)
+	producer := produce(scene, client, pulsar.ProducerOptions{Topic: name})
+	permitted(scene, producer, consumer)
+	sendNumbers(scene, producer, 0, 5)
 	return bodies(receive(scene, consumer, 5))
+}
+
+// This client permits messages some time after it has subscribed, and what nobody is permitted is dropped.
+func permitted(scene *Scene, producer pulsar.Producer, consumer pulsar.Consumer) {
+	for number := 0; ; number++ {
+		probe := fmt.Sprintf("probe %d", number)
+		Must(producer.Send(scene.Ctx, &pulsar.ProducerMessage{Payload: []byte(probe)}))
+		if heard(scene, consumer, probe) {
+			return
+		}
+	}
+}
+
+func heard(scene *Scene, consumer pulsar.Consumer, body string) bool {
+	soon, cancel := context.WithTimeout(scene.Ctx, time.Second)
+	defer cancel()
+	for {
+		message, err := consumer.Receive(soon)
+		if err != nil {
+			return false
+		}
+		if string(message.Payload()) == body {
+			return true
+		}
+	}
 }
 
 // Who comes second is refused, or waits until the first has gone, or fences him.
