@@ -148,7 +148,11 @@ class KeyedDispatcher:
         """Whether entries are held back that may be delivered: others, which a plan had permits
         for, were acknowledged or are not due.
         """
-        return any(c.ready and self._held.head(c) is not None for c in self.consumers)
+        return any(self._head(consumer) is not None for consumer in self.consumers)
+
+    def _head(self, consumer: Consumer) -> Position | None:
+        """The first entry that waits for a consumer, if that is ready."""
+        return self._held.head(consumer) if consumer.ready else None
 
     def _new(self, permits: int) -> Slice | None:
         """The next new entries, no more than can be delivered or held back."""
@@ -198,7 +202,7 @@ class KeyedDispatcher:
         """Deliver waiting entries, lowest first; returns how many, None if one must be loaded."""
         turns = []
         for rank, consumer in enumerate(self.consumers):
-            head = self._held.head(consumer) if consumer.ready else None
+            head = self._head(consumer)
             if head is not None:
                 turns.append((head, rank, consumer))
         heapify(turns)
@@ -213,7 +217,7 @@ class KeyedDispatcher:
                 if not sent:
                     return None
                 seen += sent
-            head = self._held.head(consumer) if consumer.ready else None
+            head = self._head(consumer)
             if head is not None:
                 heappush(turns, (head, rank, consumer))
         return seen

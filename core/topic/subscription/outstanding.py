@@ -327,17 +327,16 @@ class Outstanding:
             if source.is_gone(position):
                 self.delayed.discard(position)
                 continue
-            if source.unreadable == position:
-                source.unreadable = None
+            if source.has_failed(position):
                 self.delayed.postpone(position, now_ms + UNREADABLE_MS)
                 continue
             found = source.at(position, count)
             if found is None:
                 return
             whole, start = found
-            dues_ms = map(NATIVE.deliver_at, whole.payloads[start : start + count])
-            known = [due_ms or 0 for due_ms in dues_ms]
-            for due in self.delayed.learn(position, known, now_ms):
+            payloads = whole.payloads[start : start + count]
+            dues_ms = [NATIVE.deliver_at(payload) or 0 for payload in payloads]
+            for due in self.delayed.learn(position, dues_ms, now_ms):
                 self.replay.add(due)
             source.forget()
             break

@@ -47,7 +47,7 @@ class EntrySource:
 
     __slots__ = (
         "_arrived", "_env", "_failed", "_hide", "_ledger", "_loaded", "_loading", "_retry_seconds",
-        "_sifted", "_stopped", "unreadable",
+        "_sifted", "_stopped", "_unreadable",
     )  # fmt: skip
 
     def __init__(
@@ -66,7 +66,7 @@ class EntrySource:
         self._failed: Position | None = None
         """The position whose load failed, during the pause."""
         self._retry_seconds = RETRY_SECONDS
-        self.unreadable: Position | None = None
+        self._unreadable: Position | None = None
         """Where the last load began, if it has failed."""
         self._stopped = False
         self._sifted = (-1, 0, 0)
@@ -91,9 +91,16 @@ class EntrySource:
             if self._failed is not None:
                 self._failed, self._retry_seconds = None, RETRY_SECONDS
             self._loading = position
-            self.unreadable = None
+            self._unreadable = None
             self._env.spawn(self._load, position, entries_max)
         return None
+
+    def has_failed(self, position: Position) -> bool:
+        """Whether the last load began there, and failed. That is told once."""
+        failed = self._unreadable == position
+        if failed:
+            self._unreadable = None
+        return failed
 
     def is_gone(self, position: Position) -> bool:
         """Whether an entry was trimmed."""
@@ -142,7 +149,7 @@ class EntrySource:
             if self._ledger.losses.at(position) is None:
                 log.error("%s: cannot read at %s: %s", self._ledger.name, position, error)
             self._failed = position
-            self.unreadable = position
+            self._unreadable = position
         else:
             self._retry_seconds = RETRY_SECONDS
         finally:

@@ -58,8 +58,11 @@ class DelayedDeliveries:
         """How many times are known, also of entries that are no members any more."""
         return len(self._known)
 
-    def _count(self) -> None:
-        """Tell the memory how many are known now."""
+    def _changed(self) -> None:
+        """Forget all times once there are no members; tell the memory how many are known now."""
+        if not self._members:
+            self._known.clear()
+            self._unknown.clear()
         change, self._counted = len(self._known) - self._counted, len(self._known)
         if change:
             self._memory.changed(self, change)
@@ -75,34 +78,30 @@ class DelayedDeliveries:
         self._known.add(position, due_ms)
         while len(self._known) > self.known_max:
             self.put_off()
-        self._count()
+        self._changed()
 
     def put_off(self) -> None:
         """Forget the times of some that are due last."""
         for position, due_ms in self._known.give_up():
             if position in self._members:
                 self._unknown.add(position, due_ms)
-        self._count()
+        self._changed()
 
     def discard(self, position: Position) -> None:
         """Remove an entry."""
         if self._members.discard(position):
             self._unknown.discard(position)
-            if not self._members:
-                self.clear()
+            self._changed()
 
     def discard_to(self, position: Position) -> None:
         """Remove all entries up to a position."""
         self._members.discard_to(position)
         self._unknown.discard_to(position)
-        if not self._members:
-            self.clear()
+        self._changed()
 
     def clear(self) -> None:
         self._members.clear()
-        self._known.clear()
-        self._unknown.clear()
-        self._count()
+        self._changed()
 
     # -- being due ----------------------------------------------------------------------------
 
@@ -139,9 +138,7 @@ class DelayedDeliveries:
             if self._members.discard(position):
                 self._unknown.discard(position)
                 due.append(position)
-        if not self._members:
-            self.clear()
-        self._count()
+        self._changed()
         return due
 
     def postpone(self, position: Position, due_ms: int) -> None:
@@ -170,7 +167,7 @@ class DelayedDeliveries:
                 if due_ms > now_ms:
                     self._know(position, due_ms)
                 else:
+                    self._members.discard(position)
                     due.append(position)
-        for position in due:
-            self.discard(position)
+        self._changed()
         return due

@@ -13,11 +13,11 @@ import heapq
 from typing import Final
 
 from magnetar.core.ledger.log.chain import Position
+from magnetar.core.topic.subscription.replay import STALE_MAX
 
 BLOCK_BITS: Final = 10
 BLOCK_ENTRIES: Final = 1 << BLOCK_BITS
 PLACE_MASK: Final = BLOCK_ENTRIES - 1
-STALE_MAX: Final = 64
 
 
 class _Block:
@@ -68,25 +68,26 @@ class UnknownTimes:
             if block is not None and block.entries & bit:
                 block.entries ^= bit
                 found = True
-                if not block.entries and block is self._blocks.get(key):
-                    del self._blocks[key]
+                self._let_go(key, block)
         return found
 
     def _out_if(self, key: _Key) -> _Block | None:
         return self._out[1] if self._out is not None and self._out[0] == key else None
 
+    def _let_go(self, key: _Key, block: _Block) -> None:
+        """Of a block that is empty; one that is taken out stays so until it is asked for."""
+        if not block.entries and self._blocks.get(key) is block:
+            del self._blocks[key]
+
     def discard_to(self, position: Position) -> None:
         """Remove all up to a position."""
         last = position[0], position[1] >> BLOCK_BITS
-        for key in [key for key in self._blocks if key <= last]:
-            if key == last:
-                self._blocks[key].clear_to(position[1] & PLACE_MASK)
-            if key < last or not self._blocks[key].entries:
-                del self._blocks[key]
+        reached = [each for each in self._blocks.items() if each[0] <= last]
         if self._out is not None and self._out[0] <= last:
-            self._out[1].clear_to(
-                position[1] & PLACE_MASK if self._out[0] == last else BLOCK_ENTRIES
-            )
+            reached.append(self._out)
+        for key, block in reached:
+            block.clear_to(position[1] & PLACE_MASK if key == last else BLOCK_ENTRIES)
+            self._let_go(key, block)
 
     def clear(self) -> None:
         self._blocks.clear()

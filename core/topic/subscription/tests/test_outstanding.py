@@ -226,14 +226,7 @@ async def test_times_that_are_not_known_are_asked_for_before_they_are_due(
     desk: Bench, autojump_clock: MockClock
 ) -> None:
     """An alarm wakes the subscription to read them, and one when they are due."""
-    topic = await desk.topic(max_delayed_per_subscription=2_000)
-    a = await attached(topic, SubscriptionType.SHARED, permits=100)
-    soon = entry(deliver_at_ms=desk.clock.wall_ms() + 100_000)
-    places = await desk.published(topic, *[soon] * 4)
-    await desk.dispatch()
-    out = out_of(topic)
-    while out.delayed.known:
-        out.delayed.put_off()
+    a, out, places = await all_put_off(desk, 4)
     out.wake_delayed()
     for seconds, known in ((85, 0), (10, 4), (4, 4)):
         desk.clock.forward(seconds)

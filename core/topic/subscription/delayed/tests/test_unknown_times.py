@@ -1,6 +1,7 @@
 """Blocks of entries whose times are not kept."""
 
-from magnetar.core.topic.subscription.delayed.unknown_times import STALE_MAX, UnknownTimes
+from magnetar.core.topic.subscription.delayed.unknown_times import UnknownTimes
+from magnetar.core.topic.subscription.replay import STALE_MAX
 
 
 def test_a_block_is_read_when_its_soonest_entry_is_due() -> None:
