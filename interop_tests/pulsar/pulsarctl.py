@@ -10,12 +10,12 @@ from __future__ import annotations
 import re
 import shlex
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from interop_tests import builds
-from interop_tests.pulsar.verb_table import Verb
+from interop_tests.pulsar.verb_table import Table, Verb, filled, parted
 
 COMMAND_SECONDS: Final = 60
 FAILED: Final = "[\N{HEAVY MULTIPLICATION X}]"
@@ -55,7 +55,23 @@ class Pulsarctl:
         words = (done.stdout + done.stderr).strip()
         return Said(done.returncode == 0 and FAILED not in words, words)
 
-    def wrong(self, line: str, expected: Verb, observe: Callable[[], Any]) -> str | None:
+    def check(
+        self,
+        lines: Iterable[str],
+        table: Table,
+        fillers: Mapping[str, str],
+        observe: Callable[[], Any],
+    ) -> None:
+        """Try these command lines; each does what the table says."""
+        failed = {}
+        for line in (filled(each, fillers) for each in lines):
+            group, verb = parted(line, table)
+            what = self._wrong(line, table[group][verb], observe)
+            if what is not None:
+                failed[line] = what
+        assert failed == {}, "\n".join(map(str, failed.items()))
+
+    def _wrong(self, line: str, expected: Verb, observe: Callable[[], Any]) -> str | None:
         """What is not as the table says, in words; `observe` is asked for what could change."""
         before = observe() if expected.state == "refused" else None
         said = self.run(line)

@@ -64,6 +64,16 @@ SET_OF_TOPICS: Final = {
     "inactive-topic-policies": "-e=true -t 1h -m delete_when_no_subscriptions",
 }
 FUNCTION: Final = "--tenant public --namespace default --name f"
+RUNS: Final = (
+    f"get {FUNCTION}",
+    "list --tenant public --namespace default",
+    f"status {FUNCTION}",
+    f"start {FUNCTION}",
+    f"stop {FUNCTION}",
+    f"restart {FUNCTION}",
+    f"delete {FUNCTION}",
+)
+"""What functions, sinks and sources have in common."""
 PACKAGE: Final = "function://public/default/p@v1"
 OTHERS: Final = {
     "status": ("check",),
@@ -176,14 +186,8 @@ OTHERS: Final = {
     "functions": (
         f"create {FUNCTION} --inputs i --output o --classname c --jar {{file}}",
         f"update {FUNCTION} --output o --jar {{file}}",
-        f"get {FUNCTION}",
-        "list --tenant public --namespace default",
-        f"status {FUNCTION}",
+        *RUNS,
         f"stats {FUNCTION}",
-        f"start {FUNCTION}",
-        f"stop {FUNCTION}",
-        f"restart {FUNCTION}",
-        f"delete {FUNCTION}",
         f"putstate {FUNCTION} k - v",
         f"querystate {FUNCTION} --key k",
         f"trigger {FUNCTION} --topic t --trigger-value v",
@@ -201,25 +205,13 @@ OTHERS: Final = {
         f"create {FUNCTION} --inputs i --archive {{file}}",
         f"update {FUNCTION} --inputs i --archive {{file}}",
         "available-sinks",
-        f"get {FUNCTION}",
-        "list --tenant public --namespace default",
-        f"status {FUNCTION}",
-        f"start {FUNCTION}",
-        f"stop {FUNCTION}",
-        f"restart {FUNCTION}",
-        f"delete {FUNCTION}",
+        *RUNS,
     ),
     "sources": (
         f"create {FUNCTION} --destination-topic-name o --archive {{file}}",
         f"update {FUNCTION} --destination-topic-name o --archive {{file}}",
         "available-sources",
-        f"get {FUNCTION}",
-        "list --tenant public --namespace default",
-        f"status {FUNCTION}",
-        f"start {FUNCTION}",
-        f"stop {FUNCTION}",
-        f"restart {FUNCTION}",
-        f"delete {FUNCTION}",
+        *RUNS,
     ),
     "packages": (
         "list --type function public/default",

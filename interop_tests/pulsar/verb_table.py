@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -53,3 +54,19 @@ def parted(line: str, table: Table) -> tuple[str, str]:
     words = line.split()
     size = 2 if " ".join(words[:2]) in table else 1
     return " ".join(words[:size]), words[size]
+
+
+def tried(lines: Iterable[str], table: Table) -> dict[str, set[str]]:
+    """Which verbs those command lines are of."""
+    found: dict[str, set[str]] = {}
+    for line in lines:
+        group, verb = parted(line, table)
+        found.setdefault(group, set()).add(verb)
+    return found
+
+
+def filled(line: str, fillers: Mapping[str, str]) -> str:
+    """A command line whose gaps are filled."""
+    for gap, filler in fillers.items():
+        line = line.replace(gap, filler)
+    return line

@@ -14,7 +14,7 @@ import pytest
 from interop_tests.pulsar import pulsarctl_verbs
 from interop_tests.pulsar.pulsarctl import Pulsarctl
 from interop_tests.pulsar.pulsarctl_verbs import ARRIVING, LEAVING, TENANT, N, T, policies
-from interop_tests.pulsar.verb_table import documented, names, parted
+from interop_tests.pulsar.verb_table import documented, names, tried
 from magnetar import Standalone
 
 heavy = pytest.mark.heavy
@@ -39,7 +39,7 @@ OBSERVED: Final = (
 """What a verb that is refused could have changed, as paths of the administration."""
 
 
-def tried() -> Iterator[str]:
+def all_lines() -> Iterator[str]:
     yield from (*ARRIVING, *pulsarctl_verbs.commands(), *pulsarctl_verbs.bookkeeper())
     for policy in policies(TABLE):
         yield from filter(None, policy)
@@ -47,11 +47,7 @@ def tried() -> Iterator[str]:
 
 
 def test_the_table_has_what_is_tried() -> None:
-    found: dict[str, set[str]] = {}
-    for line in tried():
-        group, verb = parted(line, TABLE)
-        found.setdefault(group, set()).add(verb)
-    assert found == names(TABLE)
+    assert tried(all_lines(), TABLE) == names(TABLE)
 
 
 @pytest.fixture
@@ -100,16 +96,7 @@ def test_each_verb(ctl: Pulsarctl, admin: httpx.Client, space: dict[str, str]) -
     def observe() -> dict[str, Any]:
         return {path: admin.get(path).raise_for_status().json() for path in OBSERVED}
 
-    failed = {}
-    for written in (*pulsarctl_verbs.commands(), *LEAVING):
-        line = written
-        for gap, filler in space.items():
-            line = line.replace(gap, filler)
-        group, verb = parted(line, TABLE)
-        what = ctl.wrong(line, TABLE[group][verb], observe)
-        if what is not None:
-            failed[line] = what
-    assert failed == {}, "\n".join(map(str, failed.items()))
+    ctl.check((*pulsarctl_verbs.commands(), *LEAVING), TABLE, space, observe)
 
 
 @heavy
