@@ -29,6 +29,7 @@ from magnetar.core.kernel.names import (
 )
 from magnetar.core.policy.policies import TopicPolicies
 from magnetar.core.topic.restrictions import check_changeable
+from magnetar.core.topic.shadow_topic import source_named
 from magnetar.core.topic.topic import Topic
 
 NAMES_PER_REST: Final = 1_000
@@ -48,21 +49,53 @@ async def create_topic(broker: Broker, name: TopicName) -> Topic:
     return await broker.topic(name, by_order=True)
 
 
-async def create_partitioned(broker: Broker, name: TopicName, partitions: int) -> None:
+async def create_shadow(broker: Broker, name: TopicName, source: TopicName) -> None:
+    """Create a topic that shows the messages of another one (`core/topic/shadow_topic.py`)."""
+    check_changeable(name)
+    await check_source(broker, source, 0)
+    if not name.partitioned and await broker.catalog.partitions(name):
+        raise AlreadyExists("This topic already exists")
+    await broker.create_shadow(name, source)
+
+
+async def check_source(broker: Broker, source: TopicName, partitions: int) -> None:
+    """Raise unless a topic with so many partitions may show the messages of that one."""
+    check_changeable(source)
+    if not source.persistent:
+        raise NotAllowed("Only persistent topic can be the source of a shadow topic")
+    present = 0 if source.partitioned else await broker.catalog.partitions(source)
+    if not present and not await broker.exists(source):
+        raise TopicNotFound(f"the source {source} does not exist")
+    if present < partitions or bool(present) is not bool(partitions):
+        raise NotAllowed(f"the source {source} has {present} partitions, its shadow {partitions}")
+    first = source.partition(0) if present else source
+    if await broker.source_of(first) is not None:
+        raise NotAllowed(f"{source} is a shadow topic itself, and cannot be the source of another")
+
+
+async def create_partitioned(
+    broker: Broker, name: TopicName, partitions: int, properties: dict[str, str] | None = None
+) -> None:
     """Create a partitioned topic with all its partitions."""
     check_changeable(name)
+    source = source_named(properties or {}, name)
+    if source is not None:
+        await check_source(broker, source, partitions)
     if await broker.exists(name):
         raise AlreadyExists(f"topic {name} exists, without partitions")
     if await broker.catalog.partitions(name):
         raise AlreadyExists(f"topic {name} exists, with partitions")
     await broker.check_room(name, partitions)
-    await broker.catalog.create_partitioned(name, partitions)
+    await broker.catalog.create_partitioned(name, partitions, properties)
     await create_missing_partitions(broker, name)
 
 
 async def grow_partitioned(broker: Broker, name: TopicName, partitions: int) -> None:
     """Add partitions; consumers create their subscriptions when they attach."""
     check_changeable(name)
+    source = source_named(await broker.catalog.properties(name), name)
+    if source is not None:
+        await check_source(broker, source, partitions)
     await broker.check_room(name, partitions - await broker.catalog.partitions(name))
     await broker.catalog.grow_partitioned(name, partitions)
     await create_missing_partitions(broker, name)

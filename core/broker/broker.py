@@ -16,7 +16,7 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 
 import trio
@@ -58,12 +58,13 @@ from magnetar.core.ledger.read.tail_cache import TailCache
 from magnetar.core.ledger.storage import Storage, UnsavedCursor
 from magnetar.core.policy.policies import Effective
 from magnetar.core.ports.ledger_store import LedgerStore
-from magnetar.core.ports.metadata_store import MetadataStore
+from magnetar.core.ports.metadata_store import ABSENT, MetadataStore
 from magnetar.core.schema.registry import SIZE_MAX, SchemaRegistry
 from magnetar.core.security.access import Access
 from magnetar.core.topic.environment import Environment
 from magnetar.core.topic.non_persistent_topic import NonPersistentTopic
 from magnetar.core.topic.persistent_topic import PersistentTopic
+from magnetar.core.topic.shadow_topic import ShadowTopic, new_record, source_in, source_named
 from magnetar.core.topic.topic import Topic
 from magnetar.core.transactions.topic_transactions import COORDINATORS, COORDINATORS_TOPIC
 
@@ -247,7 +248,13 @@ class Broker:
                 self._locks.pop(name.full, None)
 
     async def _loaded(
-        self, name: TopicName, *, create: bool, by_order: bool = False, any_name: bool = False
+        self,
+        name: TopicName,
+        *,
+        create: bool,
+        by_order: bool = False,
+        any_name: bool = False,
+        for_deletion: bool = False,
     ) -> Topic:
         found = self.topics.get(name.full)
         if found is not None and found.fenced:
@@ -258,7 +265,7 @@ class Broker:
                 raise NotReady("the server is stopping")
             await self.check_owned(name)
             await self._check_may_exist(name, create=create, by_order=by_order, any_name=any_name)
-            found = await self._load(name)
+            found = await self._load(name, for_deletion=for_deletion)
         return found
 
     async def check_owned(self, name: TopicName) -> None:
@@ -286,17 +293,76 @@ class Broker:
             if self.topics.get(topic.name.full) is topic:
                 await self._put_away(topic)
 
-    async def _load(self, name: TopicName) -> Topic:
+    async def _load(self, name: TopicName, *, for_deletion: bool = False) -> Topic:
         policies = await self.catalog.effective(name)
         topic: Topic
-        if name.persistent:
-            topic = PersistentTopic(self.env, name, policies)
-        else:
+        if not name.persistent:
             topic = NonPersistentTopic(self.env, name, policies)
+        elif (source := await self.source_of(name)) is not None:
+            shown = await self._source(source, name, for_deletion=for_deletion)
+            if name.partitioned:
+                with suppress(AlreadyExists):  # else it is created now
+                    await self._store_shadow(name, source)
+            topic = ShadowTopic(self.env, name, policies, shown)
+        else:
+            topic = PersistentTopic(self.env, name, policies)
         await topic.load()
         self.topics[name.full] = topic
         self.kept_rows.loaded(name, topic)
         return topic
+
+    # -- shadow topics ------------------------------------------------------------------------
+
+    async def create_shadow(self, name: TopicName, source: TopicName) -> None:
+        """Create a topic that shows the messages of another one; `AlreadyExists` if there is one of
+        its name.
+        """
+        async with self._alone_with(name):
+            await self.check_owned(name)
+            await self._check_may_exist(name, create=True, by_order=True, any_name=False)
+            await self._store_shadow(name, source)
+            await self._load(name)
+
+    async def _store_shadow(self, name: TopicName, source: TopicName) -> None:
+        record = new_record(source, self.clock.wall_ms())
+        try:
+            await self.metadata.put(f"{MANAGED_LEDGERS}/{name.managed_ledger}", record, ABSENT)
+        except AlreadyExists:
+            raise AlreadyExists("This topic already exists") from None
+
+    async def source_of(self, name: TopicName) -> TopicName | None:
+        """The topic whose messages a topic shows; None if they are its own. A partition that does
+        not exist yet is what its topic is.
+        """
+        found = await self.metadata.get(f"{MANAGED_LEDGERS}/{name.managed_ledger}")
+        if found is not None:
+            return source_in(found.value, name)
+        if not name.partitioned:
+            return None
+        return source_named(await self.catalog.properties(name), name)
+
+    async def _source(
+        self, source: TopicName, shadow: TopicName, *, for_deletion: bool
+    ) -> PersistentTopic:
+        """The source of a shadow, loaded. The lock of a shadow is held while its source is loaded,
+        so a source is never a shadow, nor the shadow itself.
+        """
+        found: PersistentTopic | None = None
+        if source.persistent and source != shadow and await self.source_of(source) is None:
+            try:
+                found = (await self.topic(source, create=False)).stored
+            except TopicNotFound:
+                if not for_deletion:
+                    raise TopicNotFound(
+                        f"{source}, the source of the shadow topic {shadow}, does not exist"
+                    ) from None
+        if found is not None:
+            return found
+        if for_deletion:
+            nothing = PersistentTopic(self.env, source, self.settings.defaults)
+            nothing.fenced = False
+            return nothing
+        raise NotAllowed(f"{source} cannot be the source of the shadow topic {shadow}")
 
     async def _check_may_exist(
         self, name: TopicName, *, create: bool, by_order: bool, any_name: bool
@@ -397,7 +463,7 @@ class Broker:
         `only_if` is called when no other task can load or unload it; returns its answer.
         """
         async with self._alone_with(name):
-            topic = await self._loaded(name, create=False)
+            topic = await self._loaded(name, create=False, for_deletion=True)
             if not force and topic.in_use:
                 raise in_use(name)
             if not only_if(topic):

@@ -78,6 +78,12 @@ class Partitioned(Struct, frozen=True):
     partitions: int = 0
 
 
+class Described(Struct, frozen=True):
+    """The properties of a partitioned topic, in the same record."""
+
+    properties: dict[str, str] = {}
+
+
 class Catalog:
     """See the module's docstring."""
 
@@ -317,14 +323,22 @@ class Catalog:
                 found[name] = await self.partitions(name)
         return found
 
-    async def create_partitioned(self, name: TopicName, partitions: int) -> None:
+    async def properties(self, name: TopicName) -> dict[str, str]:
+        """Those of a partitioned topic, which its partitions do not have."""
+        found = await self._get(f"{PARTITIONED}/{name.base.managed_ledger}", name.namespace)
+        return {} if found is None else decode(found, Described).properties
+
+    async def create_partitioned(
+        self, name: TopicName, partitions: int, properties: dict[str, str] | None = None
+    ) -> None:
         _check_partitions(partitions)
         if name.partitioned:
             raise Invalid(f"{name} is itself a partition")
         await self.policies(name.namespace)
-        await self._put(
-            f"{PARTITIONED}/{name.managed_ledger}", encode(Partitioned(partitions)), ABSENT
-        )
+        record = encode(Partitioned(partitions))
+        if properties:
+            record = msgspec.json.encode({"partitions": partitions, "properties": properties})
+        await self._put(f"{PARTITIONED}/{name.managed_ledger}", record, ABSENT)
 
     async def grow_partitioned(self, name: TopicName, partitions: int) -> None:
         """Raise the number of partitions; it cannot be lowered, as in Pulsar and Kafka."""

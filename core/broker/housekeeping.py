@@ -66,9 +66,10 @@ class Housekeeping:
             await self.check_quota(stored)
             stored.forget_readers()
             await self.expire_subscriptions(stored)
-            await stored.ledger.roll_if_old()
-            await self.trim(stored)
-            self.compactor.consider(stored)
+            if stored.owns_log:
+                await stored.ledger.roll_if_old()
+                await self.trim(stored)
+                self.compactor.consider(stored)
         await self.delete_if_idle(topic)
 
     async def expire(self, topic: PersistentTopic) -> None:

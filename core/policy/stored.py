@@ -60,6 +60,9 @@ STORED: Final = (
     stored("subscription_auth_mode", "", str,
            effect="Prefix: the name of a subscription begins with its user's role.",
            namespace=Scope("subscription_auth_mode", "subscriptionAuthMode", unset="None")),
+    stored("shadow_topics", "", list[str],
+           effect="Lists the shadows of a topic (`shadowTopics`), which show its messages anyway.",
+           topic=Scope("shadowTopics", None)),
     stored(
         "deduplication_snapshot_interval",
         "this server chooses itself when to take snapshots", int,

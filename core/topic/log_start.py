@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from magnetar.core.ledger.log.chain import Position
-from magnetar.core.topic.restrictions import check_changeable
+from magnetar.core.topic.restrictions import check_changeable, check_owns_log
 
 if TYPE_CHECKING:
     from magnetar.core.topic.persistent_topic import PersistentTopic
@@ -37,6 +37,7 @@ async def truncate(topics: Sequence[PersistentTopic]) -> None:
     """
     for topic in topics:
         check_changeable(topic.name)
+        check_owns_log(topic)
         await _check_not_needed(topic)
     for topic in topics:
         for subscription in list(topic.subscriptions.values()):

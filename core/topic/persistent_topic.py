@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable
-from typing import Protocol
 from urllib.parse import unquote
 
 import trio
@@ -55,6 +54,7 @@ from magnetar.core.topic.subscription.consumer import Consumer, ConsumerRequest,
 from magnetar.core.topic.subscription.outstanding import limits_of
 from magnetar.core.topic.subscription.subscribe_rate import Subscribers
 from magnetar.core.topic.subscription.subscription import PersistentSubscription, SubscriptionType
+from magnetar.core.topic.topic import TopicListener
 from magnetar.core.topic.transaction_buffer import (
     TransactionalMarker,
     TransactionalRun,
@@ -67,18 +67,6 @@ READER_KEPT_MS = 60_000
 """How long the cursor of a reader that seeks is retained: a seek disconnects the reader."""
 
 
-class TopicListener(Protocol):
-    """A protocol's own state beside a topic, which ends with the topic."""
-
-    async def closed(self) -> None:
-        """The topic is unloaded; no append is pending."""
-        ...
-
-    async def deleted(self) -> None:
-        """The topic is being deleted; no other owner can write to it."""
-        ...
-
-
 class PersistentTopic:
     """See the module's docstring."""
 
@@ -87,13 +75,13 @@ class PersistentTopic:
         self._internal = name.internal
         self.env = env
         self.policies = policies
-        self.ledger = ManagedLedger(env.storage, name.managed_ledger, self._advanced, self._lost)
+        self.ledger = self._new_ledger()
         self.compacted = CompactedTopic(env.storage, self.ledger)
         self._set_roll()
         self.subscriptions: dict[str, PersistentSubscription] = {}
         self.producers = Producers()
-        self._watchers: list[Callable[[], None]] = []
-        """Called when more may be read."""
+        self._watchers: list[Callable[[], None]] = []  # called when more may be read
+        self.shadows: list[PersistentTopic] = []  # which show its messages (`shadow_topic.py`)
         self.fenced = True
         self.quota_hit: QuotaHeld | QuotaExceeded | None = None
         """Set while a backlog quota refuses producers."""
@@ -115,6 +103,10 @@ class PersistentTopic:
         """Counted for subscriptions that have ended."""
         self._attaching = trio.Lock()
         """Held while subscriptions are created or deleted, and while the topic ends."""
+
+    def _new_ledger(self) -> ManagedLedger:
+        storage, name = self.env.storage, self.name.managed_ledger
+        return ManagedLedger(storage, name, self._advanced, self._lost)
 
     # -- life ---------------------------------------------------------------------------------
 
@@ -306,6 +298,8 @@ class PersistentTopic:
         self.fenced = True
         self.ledger.notice.leave()
         self.disconnect_producers()
+        for shadow in list(self.shadows):
+            shadow._lost()
 
     def disconnect_producers(self) -> None:
         for producer in self.producers.drop_all():
@@ -322,8 +316,7 @@ class PersistentTopic:
         self.transactions.index.check_none_open()  # before any producer is refused
         last = await self.ledger.terminate()
         self.disconnect_producers()
-        for subscription in self.subscriptions.values():
-            subscription.schedule()
+        self._advanced()
         return last
 
     # -- publishing ---------------------------------------------------------------------------
@@ -358,6 +351,11 @@ class PersistentTopic:
         return self
 
     @property
+    def owns_log(self) -> bool:
+        """Whether its messages are its own."""
+        return True
+
+    @property
     def looks_for_transactions(self) -> bool:
         return self.transactions.checked
 
@@ -384,6 +382,8 @@ class PersistentTopic:
             subscription.schedule()
         for watcher in list(self._watchers):
             watcher()
+        for shadow in self.shadows:
+            shadow._advanced()
 
     def watch(self, notify: Callable[[], None]) -> None:
         """Have `notify` called when more may be read, until `unwatch`; for readers by index."""
@@ -583,7 +583,7 @@ class PersistentTopic:
 
     def idle(self, *, caught_up_is_enough: bool) -> bool:
         """Whether there are no producers, and no consumers or nothing left to consume."""
-        if len(self.producers) or self.fenced:
+        if len(self.producers) or self.shadows or self.fenced:
             return False
         if caught_up_is_enough:
             return all(

@@ -37,6 +37,21 @@ def check_changeable(name: TopicName) -> None:
         raise NotAllowed(f"{name} is internal: it can be read, and only this server changes it")
 
 
+class Logged(Protocol):
+    """A topic that has a log of its own, or shows that of another (`shadow_topic.py`)."""
+
+    name: TopicName
+
+    @property
+    def owns_log(self) -> bool: ...
+
+
+def check_owns_log(topic: Logged) -> None:
+    """Raise unless it is for the topic to change its log."""
+    if not topic.owns_log:
+        raise NotAllowed(f"{topic.name} shows the messages of another topic, which may change them")
+
+
 class Occupied(Protocol):
     """A subscription whose consumers are counted."""
 

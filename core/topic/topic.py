@@ -36,6 +36,18 @@ if TYPE_CHECKING:
     from magnetar.core.topic.persistent_topic import PersistentTopic
 
 
+class TopicListener(Protocol):
+    """A protocol's own state beside a topic, which ends with the topic."""
+
+    async def closed(self) -> None:
+        """The topic is unloaded; no append is pending."""
+        ...
+
+    async def deleted(self) -> None:
+        """The topic is being deleted; no other owner can write to it."""
+        ...
+
+
 class AnyTopic(Protocol):
     """What every user of a topic may know."""
 

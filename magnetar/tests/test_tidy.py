@@ -122,6 +122,7 @@ STORED_NAMES = {
     "core/kernel/names.py": {"pulsar.repl.", "pulsar.dedup", "pulsar/system"},
     "core/ledger/cursor/cursor_store.py": {"pulsar/cursor"},
     "core/ledger/ledger_owner.py": {"pulsar", "pulsar/managed-ledger"},
+    "core/topic/shadow_topic.py": {"PULSAR.SHADOW_SOURCE"},
     "core/topic/publishing/deduplication.py": {"pulsar.dedup"},
     "core/security/acl_store.py": {"/kafka-acl", "/kafka-acl-extended"},
     "core/security/actions.py": {"kafka-cluster"},

@@ -28,8 +28,9 @@ import trio
 from msgspec import structs
 
 from magnetar.core.cluster.owned_record import OwnedRecord
-from magnetar.core.kernel.errors import Conflict, Fenced, StorageFailed
+from magnetar.core.kernel.errors import Conflict, Fenced, NotFound, StorageFailed
 from magnetar.core.kernel.names import MANAGED_LEDGERS
+from magnetar.core.ledger import formats
 from magnetar.core.ledger.log import ledger_list_record, recovery
 from magnetar.core.ledger.log.chain import NOWHERE, Chain, Position, Segment
 from magnetar.core.ledger.log.change_notice import ChangeNotice
@@ -121,6 +122,14 @@ class LedgerList:
             )
         )
         return found
+
+    async def open_without_ledgers(self) -> None:
+        """Read what the record says beside ledgers, which are another log's."""
+        stored = await self._record.load()
+        if stored is None:
+            raise NotFound(f"{log_name(self._name)} does not exist any more")
+        info = formats.decode_managed_ledger(stored)
+        self._publish(ListRecord(segments=[], properties=info.properties))
 
     def close(self) -> None:
         """Refuse changes: the log is unloaded, or another owner has taken it over."""

@@ -36,8 +36,7 @@ async def create(request: AdminRequest) -> None:
     if PARTITION in request.topic.local:
         raise InvalidName(f"Partitioned Topic Name should not contain '{PARTITION}'")
     number, properties = await _sent(request)
-    await administration.create_partitioned(request.broker, request.topic, number)
-    await topic_properties.keep(request, properties)
+    await administration.create_partitioned(request.broker, request.topic, number, properties)
 
 
 async def grow(request: AdminRequest) -> None:

@@ -147,10 +147,6 @@ NAMESPACES: Final[Table] = (
 # -- topics ------------------------------------------------------------------------------------
 
 
-async def no_topics(_ask: AdminRequest) -> list[str]:
-    return []
-
-
 async def replicated(request: AdminRequest) -> dict[str, bool]:
     """By topic: whether the subscription is replicated to other clusters."""
     found = having(await each_stored(request), request.subscription)
@@ -168,13 +164,9 @@ async def set_replicated(request: AdminRequest) -> None:
 _HERE: Final = "/{tenant}/{namespace}/{topic}"
 _STATUS: Final = f"{_HERE}/subscription/{{subscription}}/replicatedSubscriptionStatus"
 _NO_ESTIMATE: Final = NotHere("no backlog is estimated here: the stats of a topic have what it is")
-_NO_SHADOWS: Final = NotHere("a topic is not the shadow of another in this server")
 TOPICS: Final[Table] = (
     ("GET", _STATUS, replicated, Needs.CONSUMER),
     ("POST", _STATUS, set_replicated, Needs.CONSUMER),
-    ("GET", f"{_HERE}/shadowTopics", no_topics, Needs.TENANT_ADMIN),
-    ("DELETE", f"{_HERE}/shadowTopics", nothing, Needs.TENANT_ADMIN),
-    ("PUT", f"{_HERE}/shadowTopics", _NO_SHADOWS, Needs.TENANT_ADMIN),
     ("GET", f"{_HERE}/backlog", _NO_ESTIMATE, Needs.TOPIC),
     ("GET DELETE", f"{_HERE}/entryFilters", nothing, Needs.TENANT_ADMIN),
     ("POST PUT", f"{_HERE}/entryFilters", _NO_FILTERS, Needs.TENANT_ADMIN),

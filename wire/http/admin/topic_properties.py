@@ -13,16 +13,16 @@ from typing import Any, Final
 import msgspec
 
 from magnetar.core.broker.catalog import PARTITIONED
-from magnetar.core.kernel.errors import Invalid, TopicNotFound
+from magnetar.core.kernel.errors import Invalid, NotAllowed, TopicNotFound
+from magnetar.core.topic.shadow_topic import SHADOW_SOURCE
 from magnetar.wire.http.admin.topic_lookup import stored
 from magnetar.wire.http.request import AdminRequest
 from magnetar.wire.http.rights import Needs
-from magnetar.wire.http.routes import Table, not_here
+from magnetar.wire.http.routes import Table
 
 OURS: Final = "magnetar."
 """Properties with this prefix are the broker's own."""
-SHADOW: Final = "PULSAR.SHADOW_SOURCE"
-"""The property that would make a topic the shadow of another."""
+_FROM_CREATION: Final = "a topic is the shadow of another, or none, from its creation on"
 
 Properties = dict[str, str]
 
@@ -35,12 +35,17 @@ async def get(request: AdminRequest) -> Properties:
 
 
 async def add(request: AdminRequest) -> None:
-    await keep(request, checked(await request.value(Any) or {}))
+    given = checked(await request.value(Any) or {})
+    if SHADOW_SOURCE in given and given[SHADOW_SOURCE] != (await get(request)).get(SHADOW_SOURCE):
+        raise NotAllowed(_FROM_CREATION)
+    await keep(request, given)
 
 
 async def remove(request: AdminRequest) -> None:
     key = request.text("key")
     _check_key(key)
+    if key == SHADOW_SOURCE:
+        raise NotAllowed(_FROM_CREATION)
     if await request.partitioned():
         await _rewrite(request, lambda now: {each: now[each] for each in now if each != key})
     else:
@@ -71,8 +76,6 @@ def checked(body: Any) -> Properties:
 def _check_key(key: str) -> None:
     if key.startswith(OURS):
         raise Invalid(f"properties that begin with {OURS} are the broker's own")
-    if key == SHADOW:
-        raise not_here("a topic is not the shadow of another in this server")
 
 
 # -- of partitioned topics ---------------------------------------------------------------------

@@ -11,7 +11,8 @@ from magnetar.core.broker.topic_list import topics_of
 from magnetar.core.ledger.compacted.compacted_topic import CompactionState
 from magnetar.core.policy.values import AuthPolicies
 from magnetar.core.topic import log_start
-from magnetar.core.topic.restrictions import check_changeable
+from magnetar.core.topic.restrictions import check_changeable, check_owns_log
+from magnetar.core.topic.shadow_topic import SHADOW_SOURCE, source_named
 from magnetar.wire.http.admin import topic_properties
 from magnetar.wire.http.admin.access import known_actions
 from magnetar.wire.http.admin.policies.namespaces import change
@@ -91,7 +92,12 @@ async def create(request: AdminRequest) -> None:
     given = topic_properties.checked(inner if isinstance(inner, dict) else body)
     if given and not request.topic.persistent:
         raise not_here("a topic that stores nothing keeps no properties")
-    await administration.create_topic(request.broker, request.topic)
+    source = source_named(given, request.topic)
+    if source is None:
+        await administration.create_topic(request.broker, request.topic)
+    else:
+        await administration.create_shadow(request.broker, request.topic, source)
+        del given[SHADOW_SOURCE]
     await topic_properties.keep(request, given)
 
 
@@ -125,7 +131,10 @@ async def truncate(request: AdminRequest) -> None:
 
 async def trim(request: AdminRequest) -> None:
     """Delete unneeded ledgers now, not in the next round."""
-    for topic in await each_stored(request):
+    topics = await each_stored(request)
+    for topic in topics:
+        check_owns_log(topic)
+    for topic in topics:
         await request.broker.housekeeping.trim(topic)
 
 
@@ -137,6 +146,7 @@ async def compact(request: AdminRequest) -> None:
     topics = await each_stored(request)
     for topic in topics:
         check_changeable(topic.name)
+        check_owns_log(topic)
     for topic in topics:
         request.broker.housekeeping.compactor.request(topic)
 

@@ -13,14 +13,15 @@ import msgspec
 from starlette.exceptions import HTTPException
 
 from magnetar.core.broker import administration
-from magnetar.core.kernel.errors import TopicNotFound
+from magnetar.core.kernel.errors import InvalidName, TopicNotFound
+from magnetar.core.kernel.names import TopicName
 from magnetar.core.policy import rates
 from magnetar.core.policy.declaration import Levels
 from magnetar.core.policy.policies import TopicPolicies
 from magnetar.wire.http.admin.policies import level
 from magnetar.wire.http.admin.policies.level import Level
 from magnetar.wire.http.admin.policies.limits import check_numbers, check_retention
-from magnetar.wire.http.request import AdminRequest
+from magnetar.wire.http.request import AdminRequest, distinct
 from magnetar.wire.http.rights import Needs
 from magnetar.wire.http.routes import Table, changing
 
@@ -89,13 +90,59 @@ async def _change_rate(
     await _change(request, subscription_rates={**kept, **decided})
 
 
+# -- shadow topics: the list is for tools, since a shadow shows its source's messages anyway -----
+
+
+async def _shadows(request: AdminRequest) -> list[str]:
+    return (await _policies(request)).shadow_topics or []
+
+
+async def _set_shadows(request: AdminRequest) -> None:
+    """With the statuses of Apache's broker (4.2.4, as seen), which takes a topic that is no shadow
+    of this one, and replicates to it in vain.
+    """
+    sent = await request.value(list[str])
+    if not sent:
+        raise HTTPException(
+            412, "Cannot specify empty shadow topics, please use remove command instead."
+        )
+    names = [await _shadow(request, text) for text in sent]
+    await _change(request, shadow_topics=distinct(names))
+
+
+async def _shadow(request: AdminRequest, text: str) -> str:
+    """The full name of a shadow of the topic."""
+    broker = request.broker
+    try:
+        name = TopicName.parse(text)
+    except InvalidName:
+        raise HTTPException(403, f"Invalid shadow topic name: {text}") from None
+    if not name.persistent:
+        raise HTTPException(412, "Only persistent topic can be set as shadow topic")
+    partitions = await broker.catalog.partitions(name)
+    if not partitions and not await broker.exists(name):
+        raise HTTPException(412, f"Shadow topic [{name}] not exists.")
+    shown = await broker.source_of(name.partition(0) if partitions else name)
+    if shown is None or (shown.base if partitions else shown) != request.topic:
+        raise HTTPException(412, f"{name} is no shadow of {request.topic}")
+    return name.full
+
+
+async def _remove_shadows(request: AdminRequest) -> None:
+    await _change(request, shadow_topics=None)
+
+
 TOPICS: Final = Level("topic", "/{tenant}/{namespace}/{topic}", _policies, _change)
 
 
 def table(levels: Levels) -> Table:
     """All paths of topics' policies."""
     rate = f"{TOPICS.here}/{{subscription}}/dispatchRate"
+    shadows = f"{TOPICS.here}/shadowTopics"
     rows = [
+        ("GET", shadows, _shadows, Needs.TENANT_ADMIN),
+        ("PUT", shadows, _set_shadows, Needs.TENANT_ADMIN),
+        ("DELETE", shadows, _remove_shadows, Needs.TENANT_ADMIN),
         ("DELETE", f"{TOPICS.here}/policies", _remove_all, Needs.TENANT_ADMIN),
         ("GET", rate, _rate, Needs.TENANT_ADMIN),
         ("POST PUT", rate, _set_rate, Needs.TENANT_ADMIN),

@@ -25,7 +25,6 @@ TOPIC = "/admin/v2/persistent/public/default/a"
         ("POST", f"{SPACE}/allowedTopicPropertyKeysForMetrics"),
         ("GET", f"{SPACE}/scanOffloadedLedgers"),
         ("GET", f"{TOPIC}/backlog"),
-        ("PUT", f"{TOPIC}/shadowTopics"),
         ("POST", f"{TOPIC}/entryFilters"),
     ],
 )
@@ -75,11 +74,6 @@ async def test_where_topics_fall(visitor: Visitor) -> None:
     requested = await visitor.get(f"{SPACE}/{BUNDLE}/topicHashPositions?topics={name},b")
     assert set(requested["hashPositions"]) == {name, "persistent://public/default/b"}
     await visitor.fails(404, "GET", f"{SPACE}/0x0_0x1/topicHashPositions")
-
-
-async def test_a_topic_has_no_shadows(visitor: Visitor) -> None:
-    assert await visitor.get(f"{TOPIC}/shadowTopics") == []
-    await visitor.does("DELETE", f"{TOPIC}/shadowTopics")
 
 
 async def test_a_subscription_is_here_only(visitor: Visitor) -> None:

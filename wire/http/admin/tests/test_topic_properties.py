@@ -3,7 +3,6 @@
 from typing import Any
 
 import pytest
-from starlette.exceptions import HTTPException
 
 from magnetar.core.kernel.errors import Invalid
 from magnetar.wire.http.admin.topic_properties import checked
@@ -21,9 +20,19 @@ def test_nothing_else_is(body: Any) -> None:
         checked(body)
 
 
-def test_nor_is_a_shadow() -> None:
-    with pytest.raises(HTTPException):
-        checked({"PULSAR.SHADOW_SOURCE": "a"})
+async def test_a_topic_becomes_no_shadow_later(visitor: Visitor) -> None:
+    here, shown = "/admin/v2/persistent/public/default", {"PULSAR.SHADOW_SOURCE": "source"}
+    for name in ("source", "plain"):
+        await visitor.does("PUT", f"{here}/{name}")
+    await visitor.does("PUT", f"{here}/shadow", {**shown, "mine": "1"})
+    await visitor.fails(412, "PUT", f"{here}/plain/properties", shown)
+    assert await visitor.get(f"{here}/plain/properties") == {}
+    found = await visitor.get(f"{here}/shadow/properties")
+    assert found == {"PULSAR.SHADOW_SOURCE": "persistent://public/default/source", "mine": "1"}
+    await visitor.does("PUT", f"{here}/shadow/properties", {**found, "mine": "2"})
+    await visitor.fails(412, "PUT", f"{here}/shadow/properties", {"PULSAR.SHADOW_SOURCE": "plain"})
+    await visitor.fails(412, "DELETE", f"{here}/shadow/properties?key=PULSAR.SHADOW_SOURCE")
+    assert await visitor.get(f"{here}/shadow/properties") == {**found, "mine": "2"}
 
 
 async def test_two_who_write_at_once_do_not_lose_anything(visitor: Visitor) -> None:

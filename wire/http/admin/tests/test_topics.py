@@ -272,9 +272,48 @@ async def test_a_partitioned_topic_has_properties_as_a_whole(visitor: Visitor) -
     assert await visitor.get(f"{HERE}/p/properties") == {}
 
 
-async def test_a_topic_is_no_shadow(visitor: Visitor) -> None:
-    await visitor.fails(405, "PUT", f"{HERE}/a", {"PULSAR.SHADOW_SOURCE": "b"})
+async def test_shadows_of_a_topic(visitor: Visitor) -> None:
+    await visitor.does("PUT", f"{HERE}/source")
+    shown = {"PULSAR.SHADOW_SOURCE": "persistent://public/default/source"}
+    await visitor.does("PUT", f"{HERE}/shadow", shown)
+    await visitor.fails(409, "PUT", f"{HERE}/shadow", shown)
+    for status, source in (
+        (404, "missing"),
+        (412, "shadow"),
+        (412, "non-persistent://public/default/source"),
+        (412, "a//b"),
+        (404, "persistent://public/nowhere/source"),
+    ):
+        await visitor.fails(status, "PUT", f"{HERE}/other", {"PULSAR.SHADOW_SOURCE": source})
+        await visitor.fails(404, "GET", f"{HERE}/other/stats")
+    await visitor.fails(404, "PUT", f"{HERE.replace('default', 'nowhere')}/other", shown)
+    assert len(await visitor.get(HERE)) == 2
+    for method, path in (
+        ("POST", "terminate"),
+        ("DELETE", "truncate"),
+        ("POST", "trim"),
+        ("PUT", "compaction"),
+    ):
+        await visitor.fails(412, method, f"{HERE}/shadow/{path}")
+    await visitor.does("DELETE", f"{HERE}/source")
+    assert "source" in (await visitor.fails(404, "GET", f"{HERE}/shadow/stats"))
+    await visitor.does("DELETE", f"{HERE}/shadow")
     assert await visitor.get(HERE) == []
+
+
+async def test_shadows_of_a_partitioned_topic(visitor: Visitor) -> None:
+    shown = {"PULSAR.SHADOW_SOURCE": "persistent://public/default/source"}
+    await visitor.does("PUT", f"{HERE}/source/partitions", 2)
+    await visitor.fails(412, "PUT", f"{HERE}/shadow", shown)
+    body = {"partitions": 3, "properties": shown}
+    await visitor.fails(412, "PUT", f"{HERE}/shadow/partitions", body)
+    await visitor.does("PUT", f"{HERE}/shadow/partitions", {**body, "partitions": 2})
+    assert await visitor.get(f"{HERE}/shadow/properties") == shown
+    assert await visitor.get(f"{HERE}/shadow-partition-1/properties") == shown
+    await visitor.fails(412, "POST", f"{HERE}/shadow/partitions", 3)
+    await visitor.does("POST", f"{HERE}/source/partitions", 3)
+    await visitor.does("POST", f"{HERE}/shadow/partitions", 3)
+    assert await visitor.get(f"{HERE}/shadow-partition-2/properties") == shown
 
 
 async def test_permissions_of_a_topic_add_to_the_namespaces(visitor: Visitor) -> None:

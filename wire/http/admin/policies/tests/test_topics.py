@@ -147,3 +147,32 @@ async def test_so_many_subscriptions_have_their_own(
     for _ in range(2):
         await guest.does("POST", f"{HERE}/s/dispatchRate", {"dispatchThrottlingRateInMsg": 5})
     await guest.fails(412, "POST", f"{HERE}/x/dispatchRate", {"dispatchThrottlingRateInMsg": 5})
+
+
+async def test_the_list_of_shadows(visitor: Visitor) -> None:
+    here = "/admin/v2/persistent/public/default"
+    full = "persistent://public/default/{}".format
+    for name in ("source", "other"):
+        await visitor.does("PUT", f"{here}/{name}")
+    await visitor.does("PUT", f"{here}/shadow", {"PULSAR.SHADOW_SOURCE": full("source")})
+    path = f"{here}/source/shadowTopics"
+    assert await visitor.get(path) == []
+    for status, sent in (
+        (412, []),
+        (412, None),
+        (412, [full("missing")]),
+        (412, ["non-persistent://public/default/shadow"]),
+        (412, [full("source")]),
+        (412, [full("shadow"), full("other")]),
+        (403, ["a//b"]),
+        (400, {"a": 1}),
+        (400, [1]),
+    ):
+        await visitor.fails(status, "PUT", path, sent)
+        assert await visitor.get(path) == []
+    await visitor.does("PUT", path, ["shadow", full("shadow")])
+    assert await visitor.get(path) == [full("shadow")]
+    await visitor.fails(412, "PUT", f"{here}/other/shadowTopics", [full("shadow")])
+    await visitor.does("DELETE", path)
+    assert await visitor.get(path) == []
+    await visitor.fails(404, "GET", f"{here}/missing/shadowTopics")

@@ -1,0 +1,119 @@
+"""A shadow topic (PIP-180): shows the messages of another topic, its source, under its own name.
+
+Its subscriptions, policies and rights are its own, so that many consumers, or those of another
+team, get the messages with the ids that they have in the source, and hold back none of them there.
+Nobody publishes to it. It is a shadow from its creation on, by a property of its record.
+
+    source          shadow
+    loaded          is loaded with it, and loads it (`Broker` does both)
+    unloaded        is unloaded: its clients come back, and load both again
+    deleted         cannot be loaded, and can be deleted; a new source of that name is its source
+
+Invariants: a source is no shadow itself; a partition shows the partition of the same number; a
+loaded shadow's source is loaded, and the shadow is fenced in the plain call that fences the source.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final
+
+from magnetar.core.kernel.errors import NotAllowed, NotReady
+from magnetar.core.kernel.names import TopicName
+from magnetar.core.ledger import formats
+from magnetar.core.ledger.log.ledger_list import CREATED
+from magnetar.core.ledger.log.shadow_ledger import ONLY_READ, ShadowLedger
+from magnetar.core.topic.persistent_topic import PersistentTopic
+
+if TYPE_CHECKING:
+    from magnetar.core.entry.form import TransactionalForm, TransactionKey
+    from magnetar.core.ledger.log.managed_ledger import ManagedLedger
+    from magnetar.core.policy.policies import Effective
+    from magnetar.core.ports.ledger_store import Done
+    from magnetar.core.topic.environment import Environment
+
+SHADOW_SOURCE: Final = "PULSAR.SHADOW_SOURCE"
+"""The property of the record, as in Pulsar (`PersistentTopic.java` of 4.2)."""
+
+
+def source_named(properties: Mapping[str, str], name: TopicName) -> TopicName | None:
+    """The source that properties name for a topic, or for one of its partitions."""
+    text = properties.get(SHADOW_SOURCE)
+    if text is None:
+        return None
+    source = TopicName.parse(text)
+    return source.partition(name.partition_index) if name.partitioned else source
+
+
+def source_in(record: bytes, name: TopicName) -> TopicName | None:
+    """The source of a topic, by the list of its ledgers as it is stored; None if it is no shadow.
+    Most are none, and their lists are not decoded for it.
+    """
+    if SHADOW_SOURCE.encode() not in record:
+        return None
+    return source_named(formats.decode_managed_ledger(record).properties, name)
+
+
+def new_record(source: TopicName, now_ms: int) -> bytes:
+    """The list of ledgers of a new shadow: it names none."""
+    properties = {CREATED: str(now_ms), SHADOW_SOURCE: source.base.full}
+    return formats.encode_managed_ledger(
+        formats.ManagedLedgerInfo(ledgers=[], terminated=None, properties=properties)
+    )
+
+
+class ShadowTopic(PersistentTopic):
+    """See the module's docstring."""
+
+    def __init__(
+        self, env: Environment, name: TopicName, policies: Effective, source: PersistentTopic
+    ) -> None:
+        """A source that is not loaded is as empty: its shadow is only deleted."""
+        self.source = source
+        super().__init__(env, name, policies)
+        self.compacted = source.compacted
+
+    def _new_ledger(self) -> ManagedLedger:
+        storage, source = self.env.storage, self.source.ledger
+        return ShadowLedger(storage, self.name.managed_ledger, self._advanced, self._lost, source)
+
+    async def load(self) -> None:
+        """Open it beside its source; `NotReady` if that is unloaded meanwhile."""
+        self.source.shadows.append(self)
+        try:
+            await super().load()
+            if self.source.fenced:
+                raise NotReady(f"{self.source.name}, the source of {self.name}, is being unloaded")
+        except BaseException:
+            self._fence()
+            raise
+
+    def _fence(self) -> None:
+        super()._fence()
+        if self in self.source.shadows:
+            self.source.shadows.remove(self)
+
+    @property
+    def owns_log(self) -> bool:
+        return False
+
+    def check_producer(self) -> None:
+        raise NotAllowed(ONLY_READ)
+
+    def check_may_have_transactions(self) -> None:
+        raise NotAllowed(ONLY_READ)
+
+    def end_at_once(
+        self,
+        form: TransactionalForm,
+        key: TransactionKey,
+        epoch: int,
+        done: Done,
+        *,
+        committed: bool,
+    ) -> None:
+        done(None)  # none was begun in it
+
+    def idle(self, *, caught_up_is_enough: bool) -> bool:
+        """Never: its source may be published to."""
+        return False
