@@ -52,8 +52,10 @@ async def create_topic(broker: Broker, name: TopicName) -> Topic:
 async def create_shadow(broker: Broker, name: TopicName, source: TopicName) -> None:
     """Create a topic that shows the messages of another one (`core/topic/shadow_topic.py`)."""
     check_changeable(name)
+    if name.partitioned:
+        raise NotAllowed("partitions are shadows if their topic is one")
     await check_source(broker, source, 0)
-    if not name.partitioned and await broker.catalog.partitions(name):
+    if await broker.catalog.partitions(name):
         raise AlreadyExists("This topic already exists")
     await broker.create_shadow(name, source)
 
@@ -170,7 +172,9 @@ async def delete_partitioned(broker: Broker, name: TopicName, *, force: bool) ->
     present = [each for each in await partitions_of(broker, name) if await broker.exists(each)]
     if not force:
         for each in present:
-            if (await broker.topic(each, create=False)).in_use:
+            await broker.check_owned(each)
+            here = broker.topics.get(each.full)
+            if here is not None and here.in_use:
                 raise in_use(each)
     with broker.going.one_more(name.full):
         for each in present:

@@ -16,7 +16,7 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from functools import partial
 
 import trio
@@ -300,9 +300,6 @@ class Broker:
             topic = NonPersistentTopic(self.env, name, policies)
         elif (source := await self.source_of(name)) is not None:
             shown = await self._source(source, name, for_deletion=for_deletion)
-            if name.partitioned:
-                with suppress(AlreadyExists):  # else it is created now
-                    await self._store_shadow(name, source)
             topic = ShadowTopic(self.env, name, policies, shown)
         else:
             topic = PersistentTopic(self.env, name, policies)
@@ -320,26 +317,21 @@ class Broker:
         async with self._alone_with(name):
             await self.check_owned(name)
             await self._check_may_exist(name, create=True, by_order=True, any_name=False)
-            await self._store_shadow(name, source)
+            record = new_record(source, self.clock.wall_ms())
+            try:
+                await self.metadata.put(f"{MANAGED_LEDGERS}/{name.managed_ledger}", record, ABSENT)
+            except AlreadyExists:
+                raise AlreadyExists("This topic already exists") from None
             await self._load(name)
 
-    async def _store_shadow(self, name: TopicName, source: TopicName) -> None:
-        record = new_record(source, self.clock.wall_ms())
-        try:
-            await self.metadata.put(f"{MANAGED_LEDGERS}/{name.managed_ledger}", record, ABSENT)
-        except AlreadyExists:
-            raise AlreadyExists("This topic already exists") from None
-
     async def source_of(self, name: TopicName) -> TopicName | None:
-        """The topic whose messages a topic shows; None if they are its own. A partition that does
-        not exist yet is what its topic is.
+        """The topic whose messages a topic shows; None if they are its own. Of partitions, the
+        properties of their topic say it.
         """
+        if name.partitioned:
+            return source_named(await self.catalog.properties(name), name)
         found = await self.metadata.get(f"{MANAGED_LEDGERS}/{name.managed_ledger}")
-        if found is not None:
-            return source_in(found.value, name)
-        if not name.partitioned:
-            return None
-        return source_named(await self.catalog.properties(name), name)
+        return None if found is None else source_in(found.value)
 
     async def _source(
         self, source: TopicName, shadow: TopicName, *, for_deletion: bool

@@ -2,7 +2,8 @@
 
 Its subscriptions, policies and rights are its own, so that many consumers, or those of another
 team, get the messages with the ids that they have in the source, and hold back none of them there.
-Nobody publishes to it. It is a shadow from its creation on, by a property of its record.
+Nobody publishes to it. It is a shadow from its creation on, by a property of its record; partitions
+are, by one of their topic (as Apache's broker has it, 4.2.4 as seen).
 
     source          shadow
     loaded          is loaded with it, and loads it (`Broker` does both)
@@ -37,7 +38,7 @@ SHADOW_SOURCE: Final = "PULSAR.SHADOW_SOURCE"
 
 
 def source_named(properties: Mapping[str, str], name: TopicName) -> TopicName | None:
-    """The source that properties name for a topic, or for one of its partitions."""
+    """The source that properties name for a topic, or, by those of its topic, for a partition."""
     text = properties.get(SHADOW_SOURCE)
     if text is None:
         return None
@@ -45,18 +46,19 @@ def source_named(properties: Mapping[str, str], name: TopicName) -> TopicName | 
     return source.partition(name.partition_index) if name.partitioned else source
 
 
-def source_in(record: bytes, name: TopicName) -> TopicName | None:
+def source_in(record: bytes) -> TopicName | None:
     """The source of a topic, by the list of its ledgers as it is stored; None if it is no shadow.
     Most are none, and their lists are not decoded for it.
     """
     if SHADOW_SOURCE.encode() not in record:
         return None
-    return source_named(formats.decode_managed_ledger(record).properties, name)
+    text = formats.decode_managed_ledger(record).properties.get(SHADOW_SOURCE)
+    return None if text is None else TopicName.parse(text)
 
 
 def new_record(source: TopicName, now_ms: int) -> bytes:
     """The list of ledgers of a new shadow: it names none."""
-    properties = {CREATED: str(now_ms), SHADOW_SOURCE: source.base.full}
+    properties = {CREATED: str(now_ms), SHADOW_SOURCE: source.full}
     return formats.encode_managed_ledger(
         formats.ManagedLedgerInfo(ledgers=[], terminated=None, properties=properties)
     )

@@ -28,7 +28,7 @@ import trio
 from msgspec import structs
 
 from magnetar.core.cluster.owned_record import OwnedRecord
-from magnetar.core.kernel.errors import Conflict, Fenced, NotFound, StorageFailed
+from magnetar.core.kernel.errors import Conflict, Fenced, StorageFailed
 from magnetar.core.kernel.names import MANAGED_LEDGERS
 from magnetar.core.ledger import formats
 from magnetar.core.ledger.log import ledger_list_record, recovery
@@ -124,10 +124,12 @@ class LedgerList:
         return found
 
     async def open_without_ledgers(self) -> None:
-        """Read what the record says beside ledgers, which are another log's."""
+        """Read what the record says beside ledgers, which are another log's; or create it."""
         stored = await self._record.load()
         if stored is None:
-            raise NotFound(f"{log_name(self._name)} does not exist any more")
+            self._set({CREATED: str(self._storage.clock.wall_ms())})
+            await self.save()
+            return
         info = formats.decode_managed_ledger(stored)
         self._publish(ListRecord(segments=[], properties=info.properties))
 

@@ -15,6 +15,7 @@ from magnetar.wire.http.admin.topic_lookup import (
     check_creatable,
     check_no_partition,
     check_one_owner,
+    check_unlisted,
 )
 from magnetar.wire.http.audited import note_made
 from magnetar.wire.http.request import AdminRequest, plain
@@ -81,6 +82,7 @@ async def delete(request: AdminRequest) -> None:
     check_no_partition(request.topic)
     names = await administration.partitions_of(request.broker, request.topic)
     await check_one_owner(request, names)
+    await check_unlisted(request)
     await administration.delete_partitioned(
         request.broker, request.topic, force=request.flag("force")
     )

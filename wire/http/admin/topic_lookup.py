@@ -144,6 +144,15 @@ async def check_one_owner(request: AdminRequest, names: Sequence[TopicName]) -> 
         await request.broker.check_owned(name)
 
 
+async def check_unlisted(request: AdminRequest) -> None:
+    """Raise 422 for a topic that lists shadows, unless it is to be deleted by force."""
+    listed = (await request.broker.catalog.topic_policies(request.topic)).shadow_topics
+    if listed and not request.flag("force"):
+        raise HTTPException(
+            422, f"Delete forbidden. Topic {request.topic} is replicated to shadow topics."
+        )
+
+
 async def each_stored(request: AdminRequest) -> list[PersistentTopic]:
     """All partitions, or the one topic; 405 for non-persistent ones."""
     return [persistent(topic) for topic in await each(request)]

@@ -20,6 +20,7 @@ from magnetar.wire.http.admin.topic_lookup import (
     AdminMessageId,
     check_creatable,
     check_no_stray,
+    check_unlisted,
     each,
     each_stored,
     message_id,
@@ -102,6 +103,7 @@ async def create(request: AdminRequest) -> None:
 
 
 async def delete(request: AdminRequest) -> None:
+    await check_unlisted(request)
     await administration.delete_topic(request.broker, request.topic, force=request.flag("force"))
 
 

@@ -6,8 +6,10 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from magnetar.core.kernel.errors import Fenced, NotAllowed, NotFound
+from magnetar.core.kernel.errors import Fenced, NotAllowed
 from magnetar.core.ledger.log.change_notice import KEPT, MARKED
+from magnetar.core.ledger.log.ledger_list import CREATED
+from magnetar.core.ledger.log.ledger_list_record import NEXT_INDEX
 from magnetar.core.ledger.log.managed_ledger import LogState, ManagedLedger
 from magnetar.core.ledger.log.shadow_ledger import ShadowLedger
 from magnetar.core.testing.bench import NAME, Bench, bench, settled
@@ -100,8 +102,8 @@ async def test_deleting_it_deletes_no_ledger(desk: Bench) -> None:
     await shadow.delete()
     assert (await texts(source)) == [b"a"]
     late = ShadowLedger(desk.storage, SHADOW, lambda: None, lambda: None, source)
-    with pytest.raises(NotFound):
-        await late.open()
+    await late.open()
+    assert set(late.properties) == {CREATED, NEXT_INDEX}, "a new one"
 
 
 async def test_nobody_keeps_what_is_made_of_it(desk: Bench) -> None:

@@ -295,7 +295,9 @@ async def test_shadows_of_a_topic(visitor: Visitor) -> None:
         ("PUT", "compaction"),
     ):
         await visitor.fails(412, method, f"{HERE}/shadow/{path}")
-    await visitor.does("DELETE", f"{HERE}/source")
+    await visitor.does("PUT", f"{HERE}/source/shadowTopics", ["shadow"])
+    await visitor.fails(422, "DELETE", f"{HERE}/source")
+    await visitor.does("DELETE", f"{HERE}/source?force=true")
     assert "source" in (await visitor.fails(404, "GET", f"{HERE}/shadow/stats"))
     await visitor.does("DELETE", f"{HERE}/shadow")
     assert await visitor.get(HERE) == []
@@ -309,11 +311,18 @@ async def test_shadows_of_a_partitioned_topic(visitor: Visitor) -> None:
     await visitor.fails(412, "PUT", f"{HERE}/shadow/partitions", body)
     await visitor.does("PUT", f"{HERE}/shadow/partitions", {**body, "partitions": 2})
     assert await visitor.get(f"{HERE}/shadow/properties") == shown
-    assert await visitor.get(f"{HERE}/shadow-partition-1/properties") == shown
     await visitor.fails(412, "POST", f"{HERE}/shadow/partitions", 3)
     await visitor.does("POST", f"{HERE}/source/partitions", 3)
     await visitor.does("POST", f"{HERE}/shadow/partitions", 3)
-    assert await visitor.get(f"{HERE}/shadow-partition-2/properties") == shown
+    for number in range(3):
+        topic = await visitor.topic(f"shadow-partition-{number}")
+        assert (
+            topic.ledger.chain is (await visitor.topic(f"source-partition-{number}")).ledger.chain
+        )
+    await visitor.fails(412, "PUT", f"{HERE}/shadow-partition-3", shown)
+    await visitor.does("DELETE", f"{HERE}/source/partitions")
+    await visitor.does("DELETE", f"{HERE}/shadow/partitions")
+    assert await visitor.get(HERE) == []
 
 
 async def test_permissions_of_a_topic_add_to_the_namespaces(visitor: Visitor) -> None:
