@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from msgspec import Struct
+from starlette.exceptions import HTTPException
 
 from magnetar.core.broker import administration
 from magnetar.core.broker.broker import Broker

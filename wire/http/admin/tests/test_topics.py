@@ -315,10 +315,10 @@ async def test_shadows_of_a_partitioned_topic(visitor: Visitor) -> None:
     await visitor.does("POST", f"{HERE}/source/partitions", 3)
     await visitor.does("POST", f"{HERE}/shadow/partitions", 3)
     for number in range(3):
-        topic = await visitor.topic(f"shadow-partition-{number}")
-        assert (
-            topic.ledger.chain is (await visitor.topic(f"source-partition-{number}")).ledger.chain
-        )
+        source, shadow = [
+            await visitor.topic(f"{name}-partition-{number}") for name in ("source", "shadow")
+        ]
+        assert shadow.ledger.chain is source.ledger.chain
     await visitor.fails(412, "PUT", f"{HERE}/shadow-partition-3", shown)
     await visitor.does("DELETE", f"{HERE}/source/partitions")
     await visitor.does("DELETE", f"{HERE}/shadow/partitions")
