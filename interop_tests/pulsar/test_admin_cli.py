@@ -381,8 +381,13 @@ def test_properties_of_all_topics(admin: Admin, tmp_path: Path) -> None:
         f"topics remove-properties {parted} -k x": "",
         f"topics partitioned-stats-internal {parted}": '"partitions" : 3',
         f"topics info-internal {parted}": f"{parted}-partition-2",
-        f"topics create-shadow-topic -s {plain} {plain}-shadow": "not the shadow",
-        f"topics get-shadow-topics {plain}": "",
+        f"topics create-shadow-topic -s {plain} {plain}-shadow": "",
+        f"topics get-shadow-source {plain}-shadow": plain,
+        f"topics set-shadow-topics {plain} -t {plain}-shadow": "",
+        f"topics get-shadow-topics {plain}": f"{plain}-shadow",
+        f"topics create-shadow-topic -s {parted} {parted}-shadow": "",
+        f"topics get-shadow-source {parted}-shadow": parted,
+        f"topics create-shadow-topic -s {plain}-shadow {plain}-again": "is a shadow topic itself",
     }
     told(admin, story, tmp_path)
 

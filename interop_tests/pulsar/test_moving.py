@@ -26,6 +26,7 @@ SECTION: Final = TEXT.partition("## Moving an application")[2]
 PROGRAMS: Final = dict(re.findall(r"```python\n# (\w+\.py): .*?\n(.*?)```", SECTION, re.S))
 STEPS: Final = re.findall(r"```sh\n(.*?)```", SECTION, re.S)
 PLACED: Final = "shop/orders/placed"
+PAID: Final = "persistent://shop/orders/paid"
 KINDS: Final = 5
 RATE: Final = {"dispatchThrottlingRateInMsg": 5_000, "dispatchThrottlingRateInByte": -1}
 DECIDED: Final[dict[str, Any]] = {
@@ -197,6 +198,20 @@ def check_definitions(old: Side, new: Side) -> None:
     assert versions == [[(0, "AVRO"), (1, "AVRO")]] * 2
 
 
+def make_shadow(side: Side) -> None:
+    side.put("persistent/shop/orders/billed", {"PULSAR.SHADOW_SOURCE": PAID})
+    side.put("persistent/shop/orders/paid/shadowTopics", ["persistent://shop/orders/billed"])
+    side.put("persistent/shop/orders/billed/subscription/w")
+
+
+def check_shadow(side: Side) -> None:
+    assert side.shown("persistent/shop/orders/paid/shadowTopics") == [
+        "persistent://shop/orders/billed"
+    ]
+    assert side.shown("persistent/shop/orders/billed/subscriptions") == ["w"]
+    assert side.messages("shop/orders/billed") == side.messages(PAID)
+
+
 def test_an_application_moves_and_goes_back(
     old: Side, new: Side, step: Callable[[int], str]
 ) -> None:
@@ -217,6 +232,7 @@ def test_an_application_moves_and_goes_back(
     old.publish(range(61, 101), noted=True)
     assert sorted(old.consumed("billing", 100)) == list(range(1, 101))
     old.client.create_producer("shop/orders/paid").send(None, partition_key="k")
+    make_shadow(old)
 
     assert "shop/orders nothing" in step(1)
     step(2)
@@ -228,6 +244,7 @@ def test_an_application_moves_and_goes_back(
     assert sum(map(len, new.placed())) == 120
     ((*payment, _name, _number, _version),) = new.messages("shop/orders/paid")
     assert payment[:4] == [b"", True, {}, "k"]
+    check_shadow(new)
 
     step(4)
     producer = new.client.create_producer(PLACED, "till")

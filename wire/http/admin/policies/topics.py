@@ -141,7 +141,7 @@ def table(levels: Levels) -> Table:
     shadows = f"{TOPICS.here}/shadowTopics"
     rows = [
         ("GET", shadows, _shadows, Needs.TENANT_ADMIN),
-        ("PUT", shadows, _set_shadows, Needs.TENANT_ADMIN),
+        ("POST PUT", shadows, _set_shadows, Needs.TENANT_ADMIN),
         ("DELETE", shadows, _remove_shadows, Needs.TENANT_ADMIN),
         ("DELETE", f"{TOPICS.here}/policies", _remove_all, Needs.TENANT_ADMIN),
         ("GET", rate, _rate, Needs.TENANT_ADMIN),
