@@ -82,6 +82,8 @@ async def create_partitioned(
     check_changeable(name)
     source = source_named(properties or {}, name)
     if source is not None:
+        if not name.persistent:
+            raise NotAllowed("Only persistent topic can be a shadow topic")
         await check_source(broker, source, partitions)
     if await broker.exists(name):
         raise AlreadyExists(f"topic {name} exists, without partitions")

@@ -328,10 +328,17 @@ class Broker:
         """The topic whose messages a topic shows; None if they are its own. Of partitions, the
         properties of their topic say it.
         """
-        if name.partitioned:
-            return source_named(await self.catalog.properties(name), name)
-        found = await self.metadata.get(f"{MANAGED_LEDGERS}/{name.managed_ledger}")
-        return None if found is None else source_in(found.value)
+        if not name.persistent:
+            return None
+        if not name.partitioned:
+            found = await self.metadata.get(f"{MANAGED_LEDGERS}/{name.managed_ledger}")
+            if found is not None:
+                return source_in(found.value)
+        return source_named(await self.catalog.properties(name), name)
+
+    async def schemas_of(self, name: TopicName) -> TopicName:
+        """The topic whose schemas a topic has."""
+        return await self.source_of(name) or name
 
     async def _source(
         self, source: TopicName, shadow: TopicName, *, for_deletion: bool

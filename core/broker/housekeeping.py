@@ -66,7 +66,7 @@ class Housekeeping:
             await self.check_quota(stored)
             stored.forget_readers()
             await self.expire_subscriptions(stored)
-            if stored.owns_log:
+            if stored.source is None:
                 await stored.ledger.roll_if_old()
                 await self.trim(stored)
                 self.compactor.consider(stored)

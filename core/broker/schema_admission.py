@@ -57,9 +57,12 @@ async def admit_consumer(
     """Raise unless a consumer with that schema may attach."""
     if schema is None or schema.kind in WITHOUT or schema.kind is SchemaKind.AUTO_CONSUME:
         return
-    strategy = strategy_of(topic)
-    if (await broker.schemas.versions(topic.name)).latest is not None:
-        await broker.schemas.check_consumer(topic.name, schema, strategy)
+    strategy, source = strategy_of(topic), None if topic.stored is None else topic.stored.source
+    name = topic.name if source is None else source.name
+    if (await broker.schemas.versions(name)).latest is not None:
+        await broker.schemas.check_consumer(name, schema, strategy)
+    elif source is not None:
+        return  # a schema is the source's to add, whose clients may do so
     elif not _idle(topic):
         if strategy is SchemaStrategy.ALWAYS_COMPATIBLE:
             return

@@ -82,6 +82,7 @@ class PersistentTopic:
         self.producers = Producers()
         self._watchers: list[Callable[[], None]] = []  # called when more may be read
         self.shadows: list[PersistentTopic] = []  # which show its messages (`shadow_topic.py`)
+        self.source: PersistentTopic | None = None  # whose messages it shows, if it is one of them
         self.fenced = True
         self.quota_hit: QuotaHeld | QuotaExceeded | None = None
         """Set while a backlog quota refuses producers."""
@@ -349,11 +350,6 @@ class PersistentTopic:
     @property
     def stored(self) -> PersistentTopic:
         return self
-
-    @property
-    def owns_log(self) -> bool:
-        """Whether its messages are its own."""
-        return True
 
     @property
     def looks_for_transactions(self) -> bool:

@@ -12,7 +12,7 @@ delay of delivery (PIP-315); in a topic with transactions also which one they be
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from magnetar.core.entry.form import MarkKind, TransactionKey, TransactionMark
 from magnetar.core.entry.forms import form_of
@@ -20,6 +20,9 @@ from magnetar.core.kernel.errors import ConsumerBusy, Corrupted, Invalid, NotAll
 from magnetar.core.kernel.names import TopicName
 from magnetar.core.policy.policies import Effective
 from magnetar.core.topic.subscription.consumer import Consumer
+
+if TYPE_CHECKING:
+    from magnetar.core.topic.persistent_topic import PersistentTopic
 
 PROPERTIES_BYTES_MAX: Final = 64 * 1024
 """The limit for the properties of a producer, consumer or subscription, which stay in memory."""
@@ -37,19 +40,10 @@ def check_changeable(name: TopicName) -> None:
         raise NotAllowed(f"{name} is internal: it can be read, and only this server changes it")
 
 
-class Logged(Protocol):
-    """A topic that has a log of its own, or shows that of another (`shadow_topic.py`)."""
-
-    name: TopicName
-
-    @property
-    def owns_log(self) -> bool: ...
-
-
-def check_owns_log(topic: Logged) -> None:
-    """Raise unless it is for the topic to change its log."""
-    if not topic.owns_log:
-        raise NotAllowed(f"{topic.name} shows the messages of another topic, which may change them")
+def check_owns_log(topic: PersistentTopic) -> None:
+    """Raise if a topic shows the log of another, which alone changes it (`shadow_topic.py`)."""
+    if topic.source is not None:
+        raise NotAllowed(f"{topic.name} is a shadow topic: {topic.source.name} has its messages")
 
 
 class Occupied(Protocol):

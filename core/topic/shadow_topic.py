@@ -19,6 +19,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
+from msgspec.structs import replace
+
 from magnetar.core.kernel.errors import NotAllowed, NotReady
 from magnetar.core.kernel.names import TopicName
 from magnetar.core.ledger import formats
@@ -64,6 +66,11 @@ def new_record(source: TopicName, now_ms: int) -> bytes:
     )
 
 
+def _applied(policies: Effective) -> Effective:
+    """Those in force: duplicates are looked for where messages are published."""
+    return replace(policies, deduplication=False)
+
+
 class ShadowTopic(PersistentTopic):
     """See the module's docstring."""
 
@@ -71,33 +78,32 @@ class ShadowTopic(PersistentTopic):
         self, env: Environment, name: TopicName, policies: Effective, source: PersistentTopic
     ) -> None:
         """A source that is not loaded is as empty: its shadow is only deleted."""
-        self.source = source
-        super().__init__(env, name, policies)
-        self.compacted = source.compacted
+        self._source = source
+        super().__init__(env, name, _applied(policies))
+        self.source, self.compacted = source, source.compacted
 
     def _new_ledger(self) -> ManagedLedger:
-        storage, source = self.env.storage, self.source.ledger
+        storage, source = self.env.storage, self._source.ledger
         return ShadowLedger(storage, self.name.managed_ledger, self._advanced, self._lost, source)
 
     async def load(self) -> None:
         """Open it beside its source; `NotReady` if that is unloaded meanwhile."""
-        self.source.shadows.append(self)
+        self._source.shadows.append(self)
         try:
             await super().load()
-            if self.source.fenced:
-                raise NotReady(f"{self.source.name}, the source of {self.name}, is being unloaded")
+            if self._source.fenced:
+                raise NotReady(f"{self._source.name}, the source of {self.name}, is being unloaded")
         except BaseException:
             self._fence()
             raise
 
     def _fence(self) -> None:
         super()._fence()
-        if self in self.source.shadows:
-            self.source.shadows.remove(self)
+        if self in self._source.shadows:
+            self._source.shadows.remove(self)
 
-    @property
-    def owns_log(self) -> bool:
-        return False
+    def set_policies(self, policies: Effective) -> None:
+        super().set_policies(_applied(policies))
 
     def check_producer(self) -> None:
         raise NotAllowed(ONLY_READ)

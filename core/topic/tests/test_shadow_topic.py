@@ -351,3 +351,32 @@ async def test_ledgers_that_its_record_names_are_left_alone() -> None:
         assert not isinstance(source, ShadowTopic)
         with pytest.raises(BrokerError):
             await broker.topic(SHADOW, create=False)
+
+
+async def test_it_looks_for_no_duplicates() -> None:
+    """Its source does: the whole log would be replayed here each time it is loaded."""
+    stores = Stores()
+    async with running(stores, deduplication=True) as broker:
+        source, shadow = await pair(broker)
+        assert source.deduplication.on
+        assert not shadow.deduplication.on
+        shadow.set_policies(broker.settings.defaults)
+        await settled()
+        assert not shadow.deduplication.on
+
+
+async def test_it_waits_for_its_sources_transactions() -> None:
+    async with running() as broker:
+        source, shadow = await pair(broker)
+        await source.begin_transactions()
+        assert shadow.ledger.transactions is source.ledger.transactions
+        client = await attached(shadow, EXCLUSIVE)
+        key = 7
+        waiting = Completion[Position]()
+        source.publish([entry(b"x")], None, source.in_transaction(key, waiting.done))
+        await settled()
+        await waiting.result()
+        broker.dispatch()
+        assert client.got == []
+        await broker.delete(SHADOW, force=True)
+        assert source.transactions.present

@@ -5,10 +5,11 @@ import pulsar
 import pytest
 from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 from pulsar import ConsumerType, InitialPosition
+from pulsar.schema import AvroSchema, Record, String
 
 from interop_tests.waiting import until
 
-from .stock import DEADLINE_SECONDS, bodies, drain, numbered, publish, readable, receive
+from .stock import DEADLINE_SECONDS, RECEIVE_MS, bodies, drain, numbered, publish, readable, receive
 
 FULL = "persistent://public/default/{}".format
 EARLIEST = InitialPosition.Earliest
@@ -149,3 +150,23 @@ def test_a_source_that_is_deleted(server, client, topic):
     assert ask(server, "DELETE", shadow).is_success
     client.create_producer(shadow).send(b"its own")
     assert readable(client, shadow) == [b"its own"]
+
+
+def test_the_schemas_are_the_sources(server, client, topic):
+    class Order(Record):
+        item = String()
+
+    schema = AvroSchema(Order)
+    producer = client.create_producer(topic, schema=schema)
+    producer.send(Order(item="tea"))
+    shadow = make_shadow(server, topic)
+    consumer = client.subscribe(shadow, "s", schema=schema, initial_position=EARLIEST)
+    assert consumer.receive(RECEIVE_MS).value().item == "tea"
+    consumer.close()
+    with pytest.raises(pulsar.IncompatibleSchema):
+        client.subscribe(shadow, "s", schema=pulsar.schema.StringSchema())
+    shown = f"{server.http_url}/admin/v2/schemas/public/default/{{}}/schema".format
+    found, own = [httpx.get(shown(name)).json() for name in (shadow, topic)]
+    assert found == own
+    assert httpx.delete(shown(shadow)).status_code == 412
+    assert httpx.get(shown(topic)).json() == own

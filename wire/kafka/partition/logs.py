@@ -20,6 +20,7 @@ from magnetar.core.ledger.fold.fold import Fold
 from magnetar.core.ledger.log.managed_ledger import MIXED
 from magnetar.core.ledger.read.index_lookup import IndexLookup
 from magnetar.core.topic.persistent_topic import PersistentTopic
+from magnetar.core.topic.restrictions import check_owns_log
 from magnetar.wire.kafka.configs import ProduceRules, rules
 from magnetar.wire.kafka.errors import UNKNOWN_TOPIC_ID, KafkaRefusal
 from magnetar.wire.kafka.names import called, topic_of
@@ -107,6 +108,7 @@ class PartitionLog:
         """Mark the log as mixed, so that entries are converted for Pulsar's consumers, and load the
         state of its producers.
         """
+        check_owns_log(self.topic)
         async with self._turn:
             if self.writable:
                 return

@@ -64,6 +64,7 @@ class SchemaHandlers:
     async def on_get_schema(self, event: events.GetSchema) -> None:
         """Answer with a version, or with the error that clients read as "it has no schema"."""
         name, schemas = topic_name(event.topic), self._broker.schemas
+        asked, name = name, await self._broker.schemas_of(name)
         if event.version is None:
             found = await schemas.latest(name)
         else:
@@ -74,7 +75,7 @@ class SchemaHandlers:
             raise TopicNotFound(f"Topic not found or no-schema: {name.base}")
         version, stored = found
         shown = events.SchemaInfo(
-            name_of(name),
+            name_of(asked),
             max(stored.schema.shown_kind, SchemaKind.NONE),
             stored.schema.definition,
             stored.schema.properties,

@@ -14,7 +14,8 @@ from msgspec import Struct
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from magnetar.core.kernel.errors import IncompatibleSchema, Invalid
+from magnetar.core.kernel.errors import IncompatibleSchema, Invalid, NotAllowed
+from magnetar.core.kernel.names import TopicName
 from magnetar.core.policy.java_values import text
 from magnetar.core.policy.values import SchemaStrategy
 from magnetar.core.schema import key_value
@@ -85,8 +86,20 @@ def shown(version: int, stored: StoredSchema) -> Answer:
 # -- reading -------------------------------------------------------------------------------------
 
 
+async def shown_name(request: AdminRequest) -> TopicName:
+    """The topic whose schemas are shown: a shadow has those of its source."""
+    return await request.broker.schemas_of(request.topic)
+
+
+async def check_own(request: AdminRequest) -> None:
+    """Raise if the schemas of a topic are another's."""
+    source = await shown_name(request)
+    if source != request.topic:
+        raise NotAllowed(f"{request.topic} is a shadow topic: it has the schemas of {source}")
+
+
 async def get(request: AdminRequest) -> Answer:
-    found = await request.broker.schemas.latest(request.topic)
+    found = await request.broker.schemas.latest(await shown_name(request))
     if found is None:
         raise HTTPException(404, "Schema not found")
     return shown(*found)
@@ -94,20 +107,20 @@ async def get(request: AdminRequest) -> Answer:
 
 async def get_version(request: AdminRequest) -> Answer:
     version = request.path_number("version")
-    found = await request.broker.schemas.numbered(request.topic, version)
+    found = await request.broker.schemas.numbered(await shown_name(request), version)
     if found is None:
         raise HTTPException(404, "Schema not found")
     return shown(version, found)
 
 
 async def get_all(request: AdminRequest) -> Answer:
-    found = await request.broker.schemas.all_of(request.topic)
+    found = await request.broker.schemas.all_of(await shown_name(request))
     return {"getSchemaResponses": [shown(*each) for each in found]}
 
 
 async def metadata(request: AdminRequest) -> Answer | None:
     """Which versions there are. There is no ledger behind them: an entry's id is the schema's."""
-    versions = await request.broker.schemas.versions(request.topic)
+    versions = await request.broker.schemas.versions(await shown_name(request))
     if versions.latest is None:
         return None
     index = [
@@ -119,7 +132,7 @@ async def metadata(request: AdminRequest) -> Answer | None:
 async def version_of(request: AdminRequest) -> Answer:
     """The version that a schema is: none for what is no schema, too."""
     try:
-        found = await request.broker.schemas.find(request.topic, await sent(request))
+        found = await request.broker.schemas.find(await shown_name(request), await sent(request))
     except IncompatibleSchema:
         found = None
     return {"version": NO_VERSION if found is None else found.version}
@@ -138,6 +151,7 @@ async def strategy(request: AdminRequest) -> SchemaStrategy:
 
 async def add(request: AdminRequest) -> Answer:
     """Add a schema: 422 for a definition that is none, 409 for one that may not be added."""
+    await check_own(request)
     schemas, rule = request.broker.schemas, await strategy(request)
     try:
         schema = await sent(request)
@@ -157,7 +171,7 @@ async def compare(request: AdminRequest) -> Response:
     try:
         schema = await sent(request)
         await schemas.check_valid(schema)
-        versions = (await schemas.versions(request.topic)).versions
+        versions = (await schemas.versions(await shown_name(request))).versions
         await schemas.check_new(versions, schema, rule)
     except IncompatibleSchema as error:
         raise HTTPException(500, str(error)) from error
@@ -167,6 +181,7 @@ async def compare(request: AdminRequest) -> Response:
 
 async def delete(request: AdminRequest) -> Answer:
     """Hide all versions; with `force`, delete them, so that numbers begin again."""
+    await check_own(request)
     if request.flag("force"):
         await request.broker.schemas.forget_unreferred(request.topic)
         return {"version": NO_VERSION}
