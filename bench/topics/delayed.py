@@ -1,11 +1,15 @@
 #!/usr/bin/env python3
-"""Delayed messages after a restart: `python -m bench.topics.delayed`.
+"""Delayed messages after a restart: `python -m bench.topics.delayed [--server both]`.
 
-A shared subscription has a backlog of messages that are due in a day. The index of their times is
-in memory only, as in Apache's `InMemoryDelayedDeliveryTracker`: whoever attaches after a restart
-has the backlog read, and the index made again. The figures are how long that takes after the server
-was killed and is there again, its CPU for it, and the memory that the server has more by then, for
-caches and all. Of half a million messages the times are kept, of more it is known which are late.
+A shared subscription has a backlog of messages that are due in a day, and behind them one that is
+due while the server is down. The figures are how long the first consumer after the restart waits
+for that one, how long it takes until all others are in the index again, the server's CPU for it,
+and the memory that the server has more by then, for caches and all.
+
+Here the times are in memory only, of half a million messages (of others it is known which are
+late), and whoever attaches has the backlog read. Beside it is Apache Pulsar with its index on the
+disk (`BucketDelayedDeliveryTracker`). Its default (`InMemoryDelayedDeliveryTracker`) is no peer
+here: when 50,000 messages have the same delay, it reads no further until they are due.
 
 Invariant: the figures are those of the moment in which all messages were in the index.
 """
@@ -14,34 +18,112 @@ from __future__ import annotations
 
 import argparse
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Final
+from datetime import timedelta
+from pathlib import Path
+from typing import Final, Protocol
 
 import httpx
 import pulsar
 
 from bench.drive import generator, process
+from bench.peers.pulsar import Pulsar
 from magnetar import Standalone, standalone
 
 TOPIC: Final = "delayed"
 DAY: Final = "86400"
 LOOK_SECONDS: Final = 0.05
+DUE_SECONDS: Final = 2.0
+"""From when the last message is published until it is due; no restart is as quick."""
+WAIT_SECONDS: Final = 300.0
+ON_DISK: Final = "org.apache.pulsar.broker.delayed.BucketDelayedDeliveryTrackerFactory"
+
+
+class Restarted(Protocol):
+    """A server that is killed and started again with its data."""
+
+    name: str
+
+    @property
+    def pid(self) -> int: ...
+
+    @property
+    def pulsar_url(self) -> str: ...
+
+    @property
+    def http_url(self) -> str: ...
+
+    def again(self) -> None: ...
+
+
+class Ours:
+    name = "magnetar"
+
+    def __init__(self, server: Standalone) -> None:
+        self._server = server
+        self.pulsar_url, self.http_url = server.pulsar_url, server.http_url
+
+    @property
+    def pid(self) -> int:
+        return self._server.pid
+
+    def again(self) -> None:
+        self._server.kill()
+        self._server.restart()
+
+
+class Theirs:
+    name = "pulsar, with its index on the disk"
+
+    def __init__(self, server: Pulsar) -> None:
+        self._server = server
+        self.pulsar_url = f"pulsar://127.0.0.1:{server.broker_port}"
+        self.http_url = f"http://127.0.0.1:{server.http_port}"
+
+    @property
+    def pid(self) -> int:
+        return self._server.pid
+
+    def again(self) -> None:
+        self._server.stop()
+        self._server.start()
+
+
+class Attached:
+    """A shared consumer, and when it got the message that is due."""
+
+    def __init__(self, client: pulsar.Client) -> None:
+        began = time.perf_counter()
+        self.consumer = client.subscribe(TOPIC, "s", consumer_type=pulsar.ConsumerType.Shared)
+        self.due_seconds = -1.0
+        self._began = began
+        self._waiter = threading.Thread(target=self._wait, daemon=True)
+
+    def wait_for_due(self) -> None:
+        self._waiter.start()
+
+    def due(self) -> float:
+        self._waiter.join(WAIT_SECONDS)
+        return self.due_seconds
+
+    def _wait(self) -> None:
+        self.consumer.acknowledge(self.consumer.receive(int(1000 * WAIT_SECONDS)))
+        self.due_seconds = time.perf_counter() - self._began
 
 
 @contextmanager
-def attached(server: Standalone) -> Iterator[None]:
-    """A shared consumer, which gets nothing as long as nothing is due."""
+def connected(server: Restarted) -> Iterator[pulsar.Client]:
     quiet = pulsar.ConsoleLogger(pulsar.LoggerLevel.Error)
     client = pulsar.Client(server.pulsar_url, logger=quiet)
-    client.subscribe(TOPIC, "s", consumer_type=pulsar.ConsumerType.Shared)
-    yield
+    yield client
     client.close()
 
 
-def wait_for(server: Standalone, count: int) -> float:
+def wait_for(server: Restarted, count: int) -> float:
     """How long it takes until so many messages are in the index; seconds."""
     stats = f"{server.http_url}/admin/v2/persistent/public/default/{TOPIC}/stats"
     started = time.perf_counter()
@@ -49,7 +131,59 @@ def wait_for(server: Standalone, count: int) -> float:
         found = httpx.get(stats, timeout=60).json()["subscriptions"]["s"]
         if found["msgDelayed"] >= count:
             return time.perf_counter() - started
+        if time.perf_counter() - started > WAIT_SECONDS:
+            raise generator.GeneratorError(f"{server.name} has {found['msgDelayed']} in its index")
         threading.Event().wait(LOOK_SECONDS)
+
+
+def fill(server: Restarted, count: int, size: int) -> None:
+    with connected(server) as client:
+        Attached(client)
+        port = int(server.pulsar_url.rpartition(":")[2])
+        asked = ["--mode", "publish", "--topic", TOPIC, "--delay", DAY, "--stall", "60"]
+        asked += ["--messages", str(count), "--bytes", str(size)]
+        line = generator.run(generator.PULSARLOAD, port, asked, server.pid)
+        if not line.ok:
+            raise generator.GeneratorError(f"publishing failed: {line.trouble}")
+        wait_for(server, count)
+
+
+def restart(server: Restarted, count: int) -> None:
+    """Restart it once, and tell what its first consumer sees."""
+    with connected(server) as client:
+        producer = client.create_producer(TOPIC)
+        producer.send(b"due", deliver_after=timedelta(seconds=DUE_SECONDS))
+    due_at = time.monotonic() + DUE_SECONDS
+    server.again()
+    threading.Event().wait(max(due_at - time.monotonic(), 0))
+    memory, cpu = process.memory(server.pid), process.cpu_seconds(server.pid)
+    with connected(server) as client:
+        attached = Attached(client)
+        attached.wait_for_due()
+        seconds = wait_for(server, count)
+        cpu = process.cpu_seconds(server.pid) - cpu
+        more = process.memory(server.pid).resident_mb - memory.resident_mb
+        due = attached.due()
+    sys.stdout.write(
+        f"{server.name}: {count} delayed messages are back {seconds:.1f} s after their consumer, "
+        f"one that is due comes after {due:.1f} s; "
+        f"{1e6 * cpu / count:.2f} us of CPU each, {more:.0f} MB\n"
+    )
+    sys.stdout.flush()
+
+
+@contextmanager
+def apache() -> Iterator[Theirs]:
+    with tempfile.TemporaryDirectory() as folder:
+        server = Pulsar(Path(folder), synced=False)
+        with server.conf.open("a") as conf:
+            conf.write(f"delayedDeliveryTrackerFactoryClassName={ON_DISK}\n")
+        server.prepare()
+        server.start()
+        try:
+            yield Theirs(server)
+        finally:
+            server.stop()
 
 
 def main() -> None:
@@ -57,30 +191,21 @@ def main() -> None:
     parser.add_argument("--messages", type=int, default=1_000_000)
     parser.add_argument("--bytes", type=int, default=100, help="of a message")
     parser.add_argument("--restarts", type=int, default=3)
+    parser.add_argument("--server", choices=["magnetar", "pulsar", "both"], default="magnetar")
     chosen = parser.parse_args()
     generator.build({generator.PULSARLOAD})
-    with standalone(sync=False) as server:
-        with attached(server):
-            port = int(server.pulsar_url.rpartition(":")[2])
-            asked = ["--mode", "publish", "--topic", TOPIC, "--delay", DAY, "--stall", "60"]
-            asked += ["--messages", str(chosen.messages), "--bytes", str(chosen.bytes)]
-            line = generator.run(generator.PULSARLOAD, port, asked, server.pid)
-            if not line.ok:
-                raise generator.GeneratorError(f"publishing failed: {line.trouble}")
-            wait_for(server, chosen.messages)
+
+    def measure(server: Restarted) -> None:
+        fill(server, chosen.messages, chosen.bytes)
         for _ in range(chosen.restarts):
-            server.kill()
-            server.restart()
-            memory, cpu = process.memory(server.pid), process.cpu_seconds(server.pid)
-            with attached(server):
-                seconds = wait_for(server, chosen.messages)
-                cpu = process.cpu_seconds(server.pid) - cpu
-                more = process.memory(server.pid).resident_mb - memory.resident_mb
-            sys.stdout.write(
-                f"{chosen.messages} delayed messages are back {seconds:.1f} s after their consumer;"
-                f" {1e6 * cpu / chosen.messages:.2f} us of CPU each, {more:.0f} MB\n"
-            )
-            sys.stdout.flush()
+            restart(server, chosen.messages)
+
+    if chosen.server != "pulsar":
+        with standalone(sync=False) as ours:
+            measure(Ours(ours))
+    if chosen.server != "magnetar":
+        with apache() as theirs:
+            measure(theirs)
 
 
 if __name__ == "__main__":
