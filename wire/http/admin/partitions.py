@@ -37,6 +37,7 @@ async def create(request: AdminRequest) -> None:
     if PARTITION in request.topic.local:
         raise InvalidName(f"Partitioned Topic Name should not contain '{PARTITION}'")
     number, properties = await _sent(request)
+    topic_properties.shown_source(request, properties)
     await administration.create_partitioned(request.broker, request.topic, number, properties)
 
 

@@ -14,7 +14,9 @@ import msgspec
 
 from magnetar.core.broker.catalog import PARTITIONED
 from magnetar.core.kernel.errors import Invalid, NotAllowed, TopicNotFound
-from magnetar.core.topic.shadow_topic import SHADOW_SOURCE
+from magnetar.core.kernel.names import TopicName
+from magnetar.core.security.actions import Action, ResourceType
+from magnetar.core.topic.shadow_topic import SHADOW_SOURCE, source_named
 from magnetar.wire.http.admin.topic_lookup import stored
 from magnetar.wire.http.request import AdminRequest
 from magnetar.wire.http.rights import Needs
@@ -62,6 +64,16 @@ async def keep(request: AdminRequest, given: Properties) -> None:
     topic = await stored(request)
     for key, value in given.items():
         await topic.ledger.set_property(key, value)
+
+
+def shown_source(request: AdminRequest, given: Properties) -> TopicName | None:
+    """The source of a topic that is created as a shadow. Whoever may read the shadow then reads the
+    source's messages, so its tenant's administrator has to create it, too.
+    """
+    source = source_named(given, request.topic)
+    if source is not None:
+        request.check(Action.ALTER, ResourceType.TENANT, source.tenant)
+    return source
 
 
 def checked(body: Any) -> Properties:

@@ -12,7 +12,7 @@ from magnetar.core.ledger.compacted.compacted_topic import CompactionState
 from magnetar.core.policy.values import AuthPolicies
 from magnetar.core.topic import log_start
 from magnetar.core.topic.restrictions import check_changeable, check_owns_log
-from magnetar.core.topic.shadow_topic import SHADOW_SOURCE, source_named
+from magnetar.core.topic.shadow_topic import SHADOW_SOURCE
 from magnetar.wire.http.admin import topic_properties
 from magnetar.wire.http.admin.access import known_actions
 from magnetar.wire.http.admin.policies.namespaces import change
@@ -93,7 +93,7 @@ async def create(request: AdminRequest) -> None:
     given = topic_properties.checked(inner if isinstance(inner, dict) else body)
     if given and not request.topic.persistent:
         raise not_here("a topic that stores nothing keeps no properties")
-    source = source_named(given, request.topic)
+    source = topic_properties.shown_source(request, given)
     if source is None:
         await administration.create_topic(request.broker, request.topic)
     else:

@@ -116,6 +116,25 @@ async def test_permissions_of_several_topics_ask_for_their_tenant(root: Visitor)
         assert both.status_code == 403, both.text
 
 
+async def test_a_shadow_needs_the_administrator_of_its_source(root: Visitor) -> None:
+    tenant = {"adminRoles": ["ali"], "allowedClusters": ["standalone"]}
+    await root.does("PUT", "/admin/v2/tenants/of-ali", tenant, headers=ROOT)
+    await root.does("PUT", "/admin/v2/namespaces/of-ali/n", headers=ROOT)
+    here, shown = "/admin/v2/persistent/of-ali/n", {"PULSAR.SHADOW_SOURCE": FULL}
+    ali = {"authorization": "Bearer ali"}
+    for path, body in (
+        (f"{here}/shadow", shown),
+        (f"{here}/shadow", {"PULSAR.SHADOW_SOURCE": "public/default/missing"}),
+        (f"{here}/parted/partitions", {"partitions": 2, "properties": shown}),
+    ):
+        found = await root.ask("PUT", path, body, headers=ali)
+        assert found.status_code == 403, found.text
+    assert await root.get(here, headers=ROOT) == []
+    await root.does("PUT", f"{here}/own", headers=ali)
+    own = {"PULSAR.SHADOW_SOURCE": "persistent://of-ali/n/own"}
+    await root.does("PUT", f"{here}/shadow", own, headers=ali)
+
+
 async def test_permissions_of_several_topics_that_cannot_be(root: Visitor) -> None:
     one = {"topic": FULL, "role": "ali", "actions": ["produce"]}
     for body in (
