@@ -7,6 +7,7 @@ the broker, because clients that are disconnected would reconnect and create the
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from typing import Final
 
 import trio
@@ -27,6 +28,7 @@ from magnetar.core.kernel.names import (
     NamespaceName,
     TopicName,
 )
+from magnetar.core.ledger.log.chain import START
 from magnetar.core.policy.policies import TopicPolicies
 from magnetar.core.topic.restrictions import check_changeable
 from magnetar.core.topic.shadow_topic import source_named
@@ -95,14 +97,54 @@ async def create_partitioned(
 
 
 async def grow_partitioned(broker: Broker, name: TopicName, partitions: int) -> None:
-    """Add partitions; consumers create their subscriptions when they attach."""
+    """Add partitions, with the durable subscriptions of the first one from their beginning, so that
+    consumers miss nothing that is published before they look for new partitions, as in Pulsar
+    (`createSubscriptions` of `PersistentTopicsBase.java` of 4.2).
+
+    The number is raised last: a crash before that leaves partitions that nobody uses yet, and the
+    request may be repeated.
+    """
     check_changeable(name)
     source = source_named(await broker.catalog.properties(name), name)
     if source is not None:
         await check_source(broker, source, partitions)
-    await broker.check_room(name, partitions - await broker.catalog.partitions(name))
+    present = await broker.catalog.check_growth(name, partitions)
+    await broker.check_room(name, partitions - present)
+    if name.persistent:
+        await _add_partitions(broker, name, range(present, partitions))
     await broker.catalog.grow_partitioned(name, partitions)
     await create_missing_partitions(broker, name)
+
+
+async def _add_partitions(broker: Broker, name: TopicName, numbers: range) -> None:
+    wanted = await _subscriptions_to_copy(broker, name.partition(0))
+
+    async def add(new: TopicName) -> None:
+        topic = await broker.add_partition(new)
+        for subscription, properties in wanted.items():
+            await topic.subscription(subscription, start=START, properties=properties)
+
+    names = [name.partition(number) async for number in Cooperative(numbers, NAMES_PER_REST)]
+    for start in range(0, len(names), LOADS_AT_ONCE):
+        await _each(add, names[start : start + LOADS_AT_ONCE])
+
+
+async def _subscriptions_to_copy(broker: Broker, first: TopicName) -> dict[str, dict[str, str]]:
+    """The durable subscriptions of a partition, with their properties. A front that holds one, or
+    places it by numbers of its own, does so in new partitions, too.
+    """
+    try:
+        topic = await broker.topic(first)
+    except NotOwned:
+        return {}  # consumers create theirs when they attach
+    assert topic.stored is not None
+    return {
+        one.name: dict(one.cursor.properties)
+        for one in topic.stored.subscriptions.values()
+        if one.cursor.durable
+        and not one.cursor.position_properties
+        and broker.env.held.refusal(one.name) is None
+    }
 
 
 async def create_missing_partitions(broker: Broker, name: TopicName) -> None:
@@ -111,17 +153,21 @@ async def create_missing_partitions(broker: Broker, name: TopicName) -> None:
     A peer creates its own when a client attaches: the record of their number is enough for that.
     """
     names = await partitions_of(broker, name)
-    for start in range(0, len(names), LOADS_AT_ONCE):
-        await _load(broker, names[start : start + LOADS_AT_ONCE])
-
-
-async def _load(broker: Broker, names: list[TopicName]) -> None:
-    """Load topics together, so that metadata is written in groups; raises the first error."""
-    failures: list[BrokerError] = []
 
     async def load(name: TopicName) -> None:
+        await broker.topic(name, by_order=True)
+
+    for start in range(0, len(names), LOADS_AT_ONCE):
+        await _each(load, names[start : start + LOADS_AT_ONCE])
+
+
+async def _each(work: Callable[[TopicName], Awaitable[None]], names: list[TopicName]) -> None:
+    """Do it for all at once, so that metadata is written in groups; raises the first error."""
+    failures: list[BrokerError] = []
+
+    async def attempt(name: TopicName) -> None:
         try:
-            await broker.topic(name, by_order=True)
+            await work(name)
         except NotOwned:
             pass  # the owner creates it
         except BrokerError as error:
@@ -129,7 +175,7 @@ async def _load(broker: Broker, names: list[TopicName]) -> None:
 
     async with trio.open_nursery() as nursery:
         for name in names:
-            nursery.start_soon(load, name)
+            nursery.start_soon(attempt, name)
     if failures:
         raise failures[0]
 

@@ -308,6 +308,15 @@ class Broker:
         self.kept_rows.loaded(name, topic)
         return topic
 
+    async def add_partition(self, name: TopicName) -> Topic:
+        """Create a partition beyond the number of its topic, which is about to be raised."""
+        async with self._alone_with(name):
+            found = self.topics.get(name.full)
+            if found is not None and not found.fenced:
+                return found
+            await self.check_owned(name)
+            return await self._load(name)
+
     # -- shadow topics ------------------------------------------------------------------------
 
     async def create_shadow(self, name: TopicName, source: TopicName) -> None:

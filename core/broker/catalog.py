@@ -340,16 +340,17 @@ class Catalog:
             record = msgspec.json.encode({"partitions": partitions, "properties": properties})
         await self._put(f"{PARTITIONED}/{name.managed_ledger}", record, ABSENT)
 
+    async def check_growth(self, name: TopicName, partitions: int) -> int:
+        """The number of partitions; raises if it cannot be raised to that."""
+        present = await self.partitions(name)
+        _check_growth(name, present, partitions)
+        return present
+
     async def grow_partitioned(self, name: TopicName, partitions: int) -> None:
         """Raise the number of partitions; it cannot be lowered, as in Pulsar and Kafka."""
-        _check_partitions(partitions)
         path = f"{PARTITIONED}/{name.managed_ledger}"
         found = await self._find(path)
-        present = 0 if found is None else _partitions_in(found.value)
-        if not present:
-            raise NotFound(f"{name} is not a partitioned topic")
-        if partitions <= present:
-            raise Invalid(f"{name} has {present} partitions, the new number must be higher")
+        _check_growth(name, 0 if found is None else _partitions_in(found.value), partitions)
         assert found is not None
         node = msgspec.json.decode(found.value, type=dict[str, object])
         grown = msgspec.json.encode({**node, "partitions": partitions})  # its properties stay
@@ -373,6 +374,14 @@ def version_of(found: Versioned | None) -> int:
 
 def _partitions_in(record: bytes) -> int:
     return decode(record, Partitioned, "not a number of partitions").partitions
+
+
+def _check_growth(name: TopicName, present: int, partitions: int) -> None:
+    _check_partitions(partitions)
+    if not present:
+        raise NotFound(f"{name} is not a partitioned topic")
+    if partitions <= present:
+        raise Invalid(f"{name} has {present} partitions, the new number must be higher")
 
 
 def _check_partitions(partitions: int) -> None:

@@ -8,6 +8,7 @@ import trio
 from magnetar.core.broker import administration
 from magnetar.core.broker.attachment import attach
 from magnetar.core.broker.broker import Broker, BrokerSettings
+from magnetar.core.broker.catalog import PARTITIONED
 from magnetar.core.broker.topic_list import topics_of
 from magnetar.core.kernel.clock import SystemClock
 from magnetar.core.kernel.errors import (
@@ -16,15 +17,17 @@ from magnetar.core.kernel.errors import (
     NamespaceNotFound,
     NotAllowed,
     NotFound,
+    StorageFailed,
     TopicNotFound,
 )
 from magnetar.core.kernel.names import NamespaceName, TopicName
+from magnetar.core.ledger.log.chain import START
 from magnetar.core.metadata.memory import MemoryMetadata
 from magnetar.core.policy.policies import Effective, NamespacePolicies, TopicPolicies
 from magnetar.core.policy.values import AutoTopicCreation, SchemaStrategy
 from magnetar.core.schema.schema import SchemaKind, TopicSchema
 from magnetar.core.testing.bench import settled
-from magnetar.core.testing.broker import running
+from magnetar.core.testing.broker import Stores, running
 from magnetar.core.testing.client import ClientProducer, attached
 from magnetar.core.testing.ledgers import MemoryLedgers
 from magnetar.core.testing.turns import counted_turns
@@ -35,6 +38,17 @@ from magnetar.core.topic.topic import Topic
 NAMESPACE = NamespaceName.parse("public/default")
 A = TopicName.parse("a")
 B = TopicName.parse("b")
+
+
+class RefusingMetadata(MemoryMetadata):
+    """One record of it cannot be written."""
+
+    refused = ""
+
+    async def put(self, path: str, value: bytes, expected: int) -> int:
+        if path == self.refused:
+            raise StorageFailed("the disk is full")
+        return await super().put(path, value, expected)
 
 
 @pytest.fixture
@@ -70,6 +84,44 @@ async def test_all_partitions_are_there_at_once(broker: Broker) -> None:
         await administration.create_partitioned(broker, A, 3)
     with pytest.raises(AlreadyExists):
         await administration.create_topic(broker, A)
+
+
+async def test_new_partitions_have_the_subscriptions_of_the_first(broker: Broker) -> None:
+    await administration.create_partitioned(broker, A, 1)
+    first = (await broker.topic(A.partition(0))).stored
+    assert first is not None
+    await first.subscription("durable", properties={"a": "b"})
+    first.reader("reader", START)
+    counted = await first.subscription("by-number")
+    counted.cursor.set_position_properties({"commit": 1})
+    await administration.grow_partitioned(broker, A, 3)
+    for number in (1, 2):
+        found = (await broker.topic(A.partition(number))).stored
+        assert found is not None
+        assert set(found.subscriptions) == {"durable"}
+        cursor = found.subscriptions["durable"].cursor
+        assert (cursor.properties, cursor.mark_delete) == ({"a": "b"}, START)
+
+
+async def test_a_growth_that_fails_half_way_may_be_repeated() -> None:
+    """Nobody uses partitions beyond the number, and nothing that they have is lost."""
+    stores = Stores()
+    stores.metadata = metadata = RefusingMetadata()
+    async with running(stores) as broker:
+        await administration.create_partitioned(broker, A, 1)
+        await (await broker.topic(A.partition(0))).subscription("s")
+        path = f"{PARTITIONED}/{A.managed_ledger}"
+        metadata.refused = path
+        with pytest.raises(StorageFailed):
+            await administration.grow_partitioned(broker, A, 2)
+        metadata.refused = ""
+        assert await broker.catalog.partitions(A) == 1
+        with pytest.raises(NotAllowed):
+            await broker.topic(A.partition(2))
+        await administration.grow_partitioned(broker, A, 3)
+        assert await broker.catalog.partitions(A) == 3
+        for topic in await administration.loaded(broker, A):
+            assert set(topic.subscriptions) == {"s"}
 
 
 async def test_a_partitioned_topic_in_use_stays_whole(broker: Broker) -> None:

@@ -175,6 +175,22 @@ def test_made_and_grown_by_hand(server, connect, topic):
     assert set(by_partition(receive(again, 50))) == set(range(5))
 
 
+def test_what_comes_before_consumers_look_again(server, connect, topic):
+    """New partitions have the subscriptions of the first: nothing is lost until they are found."""
+    url = f"{server.http_url}/admin/v2/persistent/public/default/{topic}/partitions"
+    assert httpx.put(url, json=1).is_success
+    client = connect(server.pulsar_url)
+    client.subscribe(topic, "s").close()
+    assert httpx.post(url, json=3).is_success
+    producer = client.create_producer(
+        topic,
+        message_routing_mode=PartitionsRoutingMode.RoundRobinDistribution,
+        batching_enabled=False,
+    )
+    publish(producer, numbered(9))
+    assert sorted(drain(client.subscribe(topic, "s"), 9)) == numbered(9)
+
+
 def test_terminated(server, connect, topic):
     """Nothing more is taken; what is there can still be read."""
     client = connect(server.pulsar_url)
