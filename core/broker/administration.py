@@ -57,7 +57,7 @@ async def create_shadow(broker: Broker, name: TopicName, source: TopicName) -> N
     if name.partitioned:
         raise NotAllowed("partitions are shadows if their topic is one")
     await check_source(broker, source, 0)
-    if await broker.catalog.partitions(name):
+    if await broker.catalog.partitions(name) or await broker.exists(name):
         raise AlreadyExists("This topic already exists")
     await broker.create_shadow(name, source)
 

@@ -40,6 +40,7 @@ from magnetar.core.kernel.errors import (
     AlreadyExists,
     BrokerError,
     NotAllowed,
+    NotFound,
     NotOwned,
     NotReady,
     TopicNotFound,
@@ -64,7 +65,14 @@ from magnetar.core.security.access import Access
 from magnetar.core.topic.environment import Environment
 from magnetar.core.topic.non_persistent_topic import NonPersistentTopic
 from magnetar.core.topic.persistent_topic import PersistentTopic
-from magnetar.core.topic.shadow_topic import ShadowTopic, new_record, source_in, source_named
+from magnetar.core.topic.shadow_topic import (
+    SHADOW,
+    ShadowTopic,
+    new_record,
+    shadows_noted,
+    source_in,
+    source_named,
+)
 from magnetar.core.topic.topic import Topic
 from magnetar.core.transactions.topic_transactions import COORDINATORS, COORDINATORS_TOPIC
 
@@ -298,9 +306,10 @@ class Broker:
         topic: Topic
         if not name.persistent:
             topic = NonPersistentTopic(self.env, name, policies)
+        elif for_deletion and (here := await self._source_here(name)) is not None:
+            topic = ShadowTopic(self.env, name, policies, here)
         elif (source := await self.source_of(name)) is not None:
-            shown = await self._source(source, name, for_deletion=for_deletion)
-            topic = ShadowTopic(self.env, name, policies, shown)
+            topic = ShadowTopic(self.env, name, policies, await self._source(source, name))
         else:
             topic = PersistentTopic(self.env, name, policies)
         await topic.load()
@@ -326,12 +335,21 @@ class Broker:
         async with self._alone_with(name):
             await self.check_owned(name)
             await self._check_may_exist(name, create=True, by_order=True, any_name=False)
-            record = new_record(source, self.clock.wall_ms())
+            shown = await self._source(source, name)
+            await shown.ledger.set_property(f"{SHADOW}{name.full}", "")
+            path, record = (
+                f"{MANAGED_LEDGERS}/{name.managed_ledger}",
+                new_record(source, self.clock.wall_ms()),
+            )
             try:
-                await self.metadata.put(f"{MANAGED_LEDGERS}/{name.managed_ledger}", record, ABSENT)
+                version = await self.metadata.put(path, record, ABSENT)
             except AlreadyExists:
                 raise AlreadyExists("This topic already exists") from None
-            await self._load(name)
+            try:
+                await self._load(name)
+            except BrokerError:  # the source is deleted meanwhile
+                await self.metadata.delete(path, version)
+                raise
 
     async def source_of(self, name: TopicName) -> TopicName | None:
         """The topic whose messages a topic shows; None if they are its own. Of partitions, the
@@ -349,28 +367,45 @@ class Broker:
         """The topic whose schemas a topic has."""
         return await self.source_of(name) or name
 
-    async def _source(
-        self, source: TopicName, shadow: TopicName, *, for_deletion: bool
-    ) -> PersistentTopic:
+    async def _source(self, source: TopicName, shadow: TopicName) -> PersistentTopic:
         """The source of a shadow, loaded. The lock of a shadow is held while its source is loaded,
         so a source is never a shadow, nor the shadow itself.
         """
-        found: PersistentTopic | None = None
-        if source.persistent and source != shadow and await self.source_of(source) is None:
-            try:
+        try:
+            if source.persistent and source != shadow and await self.source_of(source) is None:
                 found = (await self.topic(source, create=False)).stored
-            except TopicNotFound:
-                if not for_deletion:
-                    raise TopicNotFound(
-                        f"{source}, the source of the shadow topic {shadow}, does not exist"
-                    ) from None
-        if found is not None:
-            return found
-        if for_deletion:
-            nothing = PersistentTopic(self.env, source, self.settings.defaults)
-            nothing.fenced = False
-            return nothing
+                if found is not None and found.source is None:
+                    return found
+        except NotFound:
+            raise TopicNotFound(
+                f"{source}, the source of the shadow topic {shadow}, does not exist"
+            ) from None
         raise NotAllowed(f"{source} cannot be the source of the shadow topic {shadow}")
+
+    async def _source_here(self, shadow: TopicName) -> PersistentTopic | None:
+        """The source of a shadow that is to be deleted: as it is loaded, or one that has nothing,
+        whatever has become of it. None if the topic is no shadow.
+        """
+        try:
+            source = await self.source_of(shadow)
+        except TopicNotFound:
+            source = shadow  # its record names no topic
+        if source is None:
+            return None
+        here = self.topics.get(source.full)
+        if here is not None and here.stored is not None and not here.fenced:
+            return here.stored
+        nothing = PersistentTopic(self.env, source, self.settings.defaults)
+        nothing.fenced = False
+        return nothing
+
+    async def has_shadows(self, topic: PersistentTopic) -> bool:
+        """Whether a source has shadows, loaded or not; those that are gone are forgotten."""
+        for name in shadows_noted(topic.ledger.properties):
+            if await self.exists(name) and await self.source_of(name) == topic.name:
+                return True
+            await topic.ledger.set_property(f"{SHADOW}{name.full}", None)
+        return False
 
     async def _check_may_exist(
         self, name: TopicName, *, create: bool, by_order: bool, any_name: bool

@@ -22,6 +22,7 @@ from magnetar.core.topic.expiry import evict_backlog, expire_before
 from magnetar.core.topic.log_start import pass_over
 from magnetar.core.topic.persistent_topic import PersistentTopic
 from magnetar.core.topic.seek import find_by_time
+from magnetar.core.topic.shadow_topic import shadows_noted
 from magnetar.core.topic.topic import Topic
 
 if TYPE_CHECKING:
@@ -165,13 +166,18 @@ class Housekeeping:
         idle_ms = topic.env.clock.wall_ms() - topic.last_used_ms
         if idle_ms < rule.max_inactive_duration_seconds * 1000 or topic.name.partitioned:
             return
+        stored = topic.stored
         caught_up = rule.inactive_topic_delete_mode == "delete_when_subscriptions_caught_up"
 
         def still_idle(found: Topic) -> bool:
             # another topic of the same name may be loaded by now
             needed = found is not topic or topic.name.full in self._broker.attaching
+            if stored is not None and shadows_noted(stored.ledger.properties):
+                return False  # one is being made
             return not needed and topic.idle(caught_up_is_enough=caught_up)
 
+        if stored is not None and await self._broker.has_shadows(stored):
+            return
         # checked again while no other task can load or unload it
         if still_idle(topic) and await self._broker.delete(
             topic.name, force=True, only_if=still_idle

@@ -45,7 +45,7 @@ async def count_aborted(broker: Broker) -> None:
     """Count the aborted transactions that all topics have in memory, which are limited."""
     count = 0
     async for topic in Cooperative(list(broker.topics.values())):
-        if topic.stored is not None:
+        if topic.stored is not None and topic.stored.source is None:
             count += len(topic.stored.ledger.transactions.aborted)
     broker.env.aborted.count = count
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from magnetar.core.kernel.errors import IncompatibleSchema
 from magnetar.core.policy.values import SchemaStrategy
 from magnetar.core.schema.schema import WITHOUT, SchemaKind, TopicSchema
+from magnetar.core.topic.restrictions import check_owns_log
 
 if TYPE_CHECKING:
     from magnetar.core.broker.broker import Broker
@@ -41,6 +42,8 @@ async def admit_producer(
 
 async def add(broker: Broker, topic: Topic, schema: TopicSchema, user: str = "") -> int:
     """The version of a client's schema, which is added if it is new."""
+    if topic.stored is not None:
+        check_owns_log(topic.stored)
     system = topic.name.system
     return await broker.schemas.add(
         topic.name,

@@ -191,13 +191,14 @@ def _outcomes(topic: PersistentTopic) -> Outcomes:
 
 
 def _settled(topic: PersistentTopic) -> Callable[[], None]:
-    """A function that has subscriptions drop state of removed entries."""
+    """A function that has subscriptions drop state of removed entries, of shadows, too."""
 
     def settled() -> None:
-        for subscription in topic.subscriptions.values():
-            subscription.cursor.acks.compacted()
-            if subscription.dispatcher is not None:
-                subscription.dispatcher.moved()
-            subscription.schedule()
+        for reader in (topic, *topic.shadows):
+            for subscription in reader.subscriptions.values():
+                subscription.cursor.acks.compacted()
+                if subscription.dispatcher is not None:
+                    subscription.dispatcher.moved()
+                subscription.schedule()
 
     return settled

@@ -44,6 +44,11 @@ def holds_for_compaction(topic: PersistentTopic) -> bool:
     )
 
 
+def own_size(topic: PersistentTopic) -> int:
+    """Bytes of payload that are stored for it: none for a shadow, whose source has them."""
+    return topic.ledger.size if topic.source is None else 0
+
+
 def backlog_bytes(topic: PersistentTopic) -> int:
     """The estimated bytes that the slowest subscription has not acknowledged."""
     lowest = slowest(topic)

@@ -124,7 +124,8 @@ class PersistentTopic:
             await cursor.open()
             self._add(cursor)
         await self.deduplication.load(on=self.policies.deduplication, stored=stored)
-        await self.transactions.load()
+        if self.source is None:
+            await self.transactions.load()
         self._set_looks()
         self._set_rates()
         remember(self.producers, self.ledger)
@@ -188,6 +189,8 @@ class PersistentTopic:
         """Another owner has taken the log over."""
         self.fenced = True
         self.env.lost(self)
+        for shadow in list(self.shadows):
+            shadow._lost()
 
     def _add(self, cursor: Cursor) -> PersistentSubscription:
         subscription = PersistentSubscription(
@@ -537,7 +540,7 @@ class PersistentTopic:
         if self.subscriptions.get(subscription.name) is subscription:
             del self.subscriptions[subscription.name]
             self.outflow_before = self.outflow_before.plus(subscription.outflow())
-            self.ledger.cache_tail(bool(self.subscriptions))
+            self.ledger.cache_tail(bool(self.subscriptions or self.shadows))
 
     def keep(self, subscription: PersistentSubscription) -> None:
         """Retain the cursor of a reader that is about to seek."""
@@ -574,7 +577,7 @@ class PersistentTopic:
     @property
     def in_use(self) -> bool:
         return bool(len(self.producers)) or any(
-            one.consumers for one in self.subscriptions.values()
+            one.consumers for each in (self, *self.shadows) for one in each.subscriptions.values()
         )
 
     def idle(self, *, caught_up_is_enough: bool) -> bool:

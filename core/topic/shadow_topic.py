@@ -6,12 +6,13 @@ Nobody publishes to it. It is a shadow from its creation on, by a property of it
 are, by one of their topic (as Apache's broker has it, 4.2.4 as seen).
 
     source          shadow
-    loaded          is loaded with it, and loads it (`Broker` does both)
+    loaded          may be loaded, which loads its source (`Broker`)
     unloaded        is unloaded: its clients come back, and load both again
     deleted         cannot be loaded, and can be deleted; a new source of that name is its source
 
 Invariants: a source is no shadow itself; a partition shows the partition of the same number; a
 loaded shadow's source is loaded, and the shadow is fenced in the plain call that fences the source.
+A source that has a shadow, loaded or not, is not deleted as unused.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from magnetar.core.kernel.errors import NotAllowed, NotReady
+from magnetar.core.kernel.errors import InvalidName, NotAllowed, NotReady, TopicNotFound
 from magnetar.core.kernel.names import TopicName
 from magnetar.core.ledger import formats
 from magnetar.core.ledger.log.ledger_list import CREATED
@@ -37,6 +38,16 @@ if TYPE_CHECKING:
 
 SHADOW_SOURCE: Final = "PULSAR.SHADOW_SOURCE"
 """The property of the record, as in Pulsar (`PersistentTopic.java` of 4.2)."""
+SHADOW: Final = "magnetar.shadow:"
+"""Begins the property by which a source without partitions knows one of its shadows, so that it is
+not deleted as unused: it is stored before the shadow is, and may outlive it.
+"""
+
+
+def shadows_noted(properties: Mapping[str, str]) -> list[TopicName]:
+    """The shadows that a source has, or had."""
+    names = [key.removeprefix(SHADOW) for key in properties if key.startswith(SHADOW)]
+    return [TopicName.parse(name) for name in names]
 
 
 def source_named(properties: Mapping[str, str], name: TopicName) -> TopicName | None:
@@ -44,8 +55,16 @@ def source_named(properties: Mapping[str, str], name: TopicName) -> TopicName | 
     text = properties.get(SHADOW_SOURCE)
     if text is None:
         return None
-    source = TopicName.parse(text)
+    source = _parsed(text)
     return source.partition(name.partition_index) if name.partitioned else source
+
+
+def _parsed(text: str) -> TopicName:
+    """`TopicNotFound` for what names no topic: others may have written the record."""
+    try:
+        return TopicName.parse(text)
+    except InvalidName as error:
+        raise TopicNotFound(f"the source of a shadow topic: {error}") from error
 
 
 def source_in(record: bytes) -> TopicName | None:
@@ -55,7 +74,7 @@ def source_in(record: bytes) -> TopicName | None:
     if SHADOW_SOURCE.encode() not in record:
         return None
     text = formats.decode_managed_ledger(record).properties.get(SHADOW_SOURCE)
-    return None if text is None else TopicName.parse(text)
+    return None if text is None else _parsed(text)
 
 
 def new_record(source: TopicName, now_ms: int) -> bytes:

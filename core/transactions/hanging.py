@@ -141,7 +141,7 @@ class HangingTransactions:
 
 def _held_in(topic: PersistentTopic) -> dict[TransactionKey, None]:
     """The transactions that are open in a topic, or hold messages in its subscriptions."""
-    found = dict.fromkeys(topic.transactions.index.open)
+    found = dict.fromkeys(topic.transactions.index.open if topic.source is None else ())
     for subscription in topic.subscriptions.values():
         if subscription.cursor.pending:
             found.update(dict.fromkeys(subscription.cursor.pending.held))

@@ -118,14 +118,19 @@ async def test_an_unload_ends_it() -> None:
 async def test_subscriptions_know_how_much_waits() -> None:
     async with running(inactive_topics=FOR_EVER) as broker:
         topic = await filled(broker)
-        subscription = await topic.subscription("s", start=START)
+        shown = TopicName.parse("shown")
+        await broker.create_shadow(shown, topic.name)
+        readers = [topic, await broker.topic(shown)]
+        subscriptions = [await reader.subscription("s", start=START) for reader in readers]
         places = [at for at, _ in await entries(topic.ledger)]
-        for at in (2, 3, 17):
-            subscription.cursor.ack_range(*places[at], places[at][1])
+        for subscription in subscriptions:
+            for at in (2, 3, 17):
+                subscription.cursor.ack_range(*places[at], places[at][1])
         await broker.housekeeping.tend(topic)
         await settled()
-        assert subscription.cursor.backlog == 9
-        assert subscription.cursor.acks.next_unacked(START) == places[15]
+        for subscription in subscriptions:
+            assert subscription.cursor.backlog == 9
+            assert subscription.cursor.acks.next_unacked(START) == places[15]
 
 
 async def test_nothing_waits_longer_than_it_may() -> None:

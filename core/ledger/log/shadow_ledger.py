@@ -10,7 +10,8 @@ objects themselves, and a message is readable in both at the same moment.
     state, fence                            bytes, readers, losses, tail
 
 Invariants: a shadow writes no entry, and ends, trims and recovers no ledger; its record names none.
-It is closed before its source's log may belong to another owner (`core/topic/shadow_topic.py`).
+It is fenced with its source (`core/topic/shadow_topic.py`); who still reads then sees a log that
+does not change any more.
 """
 
 from __future__ import annotations

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from magnetar.core.broker import administration
+from magnetar.core.broker import administration, schema_admission
 from magnetar.core.broker.broker import Broker
+from magnetar.core.broker.rate_sampler import count_aborted
 from magnetar.core.kernel.completion import Completion
 from magnetar.core.kernel.errors import (
     AlreadyExists,
     BrokerError,
+    Fenced,
     NotAllowed,
     NotReady,
     TopicNotFound,
@@ -19,6 +21,7 @@ from magnetar.core.ledger import formats
 from magnetar.core.ledger.log.chain import START, Position
 from magnetar.core.policy.values import InactiveTopics
 from magnetar.core.ports.metadata_store import ABSENT
+from magnetar.core.schema.schema import SchemaKind, TopicSchema
 from magnetar.core.testing.bench import settled
 from magnetar.core.testing.broker import Stores, running
 from magnetar.core.testing.client import attached
@@ -194,13 +197,22 @@ async def test_it_leaves_its_source_loaded() -> None:
 
 
 async def test_a_source_with_shadows_is_in_use() -> None:
-    unused = InactiveTopics(max_inactive_duration_seconds=0)
-    async with running(inactive_topics=unused) as broker:
+    unused = InactiveTopics(max_inactive_duration_seconds=60)
+    stores = Stores()
+    async with running(stores, inactive_topics=unused) as broker:
         source, shadow = await pair(broker)
         assert not source.idle(caught_up_is_enough=True)
         assert not shadow.idle(caught_up_is_enough=True)
+        assert not source.in_use
+        await attached(shadow, EXCLUSIVE)
+        assert source.in_use
         await broker.unload(SHADOW)
-        assert source.idle(caught_up_is_enough=True)
+        stores.clock.forward(60)
+        await broker.housekeeping.tend(source)
+        assert await broker.exists(SOURCE), "its shadow is there, if it is not loaded"
+        await broker.delete(SHADOW)
+        await broker.housekeeping.tend(source)
+        assert not await broker.exists(SOURCE)
 
 
 async def test_without_its_source_it_can_only_be_deleted() -> None:
@@ -380,3 +392,65 @@ async def test_it_waits_for_its_sources_transactions() -> None:
         assert client.got == []
         await broker.delete(SHADOW, force=True)
         assert source.transactions.present
+
+
+@pytest.mark.parametrize("said", ["a//b", "", "persistent://nobody/nowhere/t"])
+async def test_a_source_that_cannot_be_found(said: str) -> None:
+    """Others wrote the record, or the namespace is gone: the shadow can be deleted."""
+    stores = Stores()
+    async with running(stores) as broker:
+        record = formats.encode_managed_ledger(
+            formats.ManagedLedgerInfo(ledgers=[], terminated=None, properties={SHADOW_SOURCE: said})
+        )
+        path = f"{MANAGED_LEDGERS}/{SHADOW.managed_ledger}"
+        await stores.metadata.put(path, record, ABSENT)
+        with pytest.raises(TopicNotFound):
+            await broker.topic(SHADOW)
+        await broker.delete(SHADOW)
+        assert await stores.metadata.get(path) is None
+
+
+async def test_a_creation_that_fails_leaves_nothing() -> None:
+    async with running() as broker:
+        other = TopicName.parse("public/nowhere/other")
+        with pytest.raises(BrokerError):
+            await administration.create_shadow(broker, SHADOW, other)
+        assert not await broker.exists(SHADOW)
+
+
+async def test_who_takes_the_log_over_ends_the_shadow() -> None:
+    async with running() as broker:
+        source, shadow = await pair(broker)
+        source.ledger.fence(Fenced("taken over"))
+        assert shadow.fenced
+        await settled()
+        assert broker.topics == {}
+
+
+async def test_it_adds_no_schema() -> None:
+    async with running() as broker:
+        _, shadow = await pair(broker)
+        schema = TopicSchema(SchemaKind.STRING, b"", {})
+        with pytest.raises(NotAllowed):
+            await schema_admission.admit_producer(broker, shadow, schema)
+        await schema_admission.admit_consumer(broker, shadow, schema)
+        assert (await broker.schemas.versions(SHADOW)).latest is None
+        assert (await broker.schemas.versions(SOURCE)).latest is None
+
+
+async def test_what_is_aborted_is_counted_once() -> None:
+    async with running() as broker:
+        source, _ = await pair(broker)
+        source.ledger.transactions.aborted.append((0, 1, 7))
+        await count_aborted(broker)
+        assert broker.env.aborted.count == 1
+
+
+async def test_the_tail_is_cached_for_it() -> None:
+    async with running() as broker:
+        source, shadow = await pair(broker)
+        reader = source.reader("r", START)
+        await shadow.subscription("s", start=START)
+        source._drop(reader)
+        await published(source, b"a")
+        assert shadow.ledger.cached((0, 0)) is not None

@@ -16,7 +16,7 @@ from magnetar.core.broker.catalog import PARTITIONED
 from magnetar.core.kernel.errors import Invalid, NotAllowed, TopicNotFound
 from magnetar.core.kernel.names import TopicName
 from magnetar.core.security.actions import Action, ResourceType
-from magnetar.core.topic.shadow_topic import SHADOW_SOURCE, source_named
+from magnetar.core.topic.shadow_topic import SHADOW_SOURCE
 from magnetar.wire.http.admin.topic_lookup import stored
 from magnetar.wire.http.request import AdminRequest
 from magnetar.wire.http.rights import Needs
@@ -70,9 +70,10 @@ def shown_source(request: AdminRequest, given: Properties) -> TopicName | None:
     """The source of a topic that is created as a shadow. Whoever may read the shadow then reads the
     source's messages, so its tenant's administrator has to create it, too.
     """
-    source = source_named(given, request.topic)
-    if source is not None:
-        request.check(Action.ALTER, ResourceType.TENANT, source.tenant)
+    if SHADOW_SOURCE not in given:
+        return None
+    source = TopicName.parse(given[SHADOW_SOURCE])
+    request.check(Action.ALTER, ResourceType.TENANT, source.tenant)
     return source
 
 

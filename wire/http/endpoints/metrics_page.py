@@ -21,7 +21,7 @@ from magnetar.core.kernel.cooperation import Cooperative
 from magnetar.core.kernel.rates import Outflow
 from magnetar.core.ledger.log.statistics import WriteStatistics
 from magnetar.core.ledger.read.transaction_index import TransactionIndex
-from magnetar.core.topic.backlog import backlog_bytes
+from magnetar.core.topic.backlog import backlog_bytes, own_size
 from magnetar.core.topic.persistent_topic import PersistentTopic
 from magnetar.core.topic.subscription.consumer import Subscription
 from magnetar.core.topic.subscription.subscription import PersistentSubscription
@@ -224,7 +224,7 @@ def _storage(topic: PersistentTopic) -> dict[str, float]:
     cursors = [each.cursor for each in topic.subscriptions.values()]
     quotas = topic.policies.backlog_quotas
     by_size, by_age = quotas.get("destination_storage"), quotas.get("message_age")
-    size = topic.ledger.size
+    size = own_size(topic)
     return {
         "pulsar_msg_backlog": sum(each.backlog for each in cursors if each.durable),
         "pulsar_storage_size": size,
@@ -233,11 +233,18 @@ def _storage(topic: PersistentTopic) -> dict[str, float]:
         "pulsar_storage_backlog_quota_limit": by_size.limit_size if by_size is not None else -1,
         "pulsar_storage_backlog_quota_limit_time": by_age.limit_time if by_age is not None else -1,
         "pulsar_storage_offloaded_size": 0,
+        "pulsar_storage_write_rate": topic.rates.per_second.entries,
+        **_writes(topic.ledger.writes),
+        **(_of_log(topic) if topic.source is None else {}),
+    }
+
+
+def _of_log(topic: PersistentTopic) -> dict[str, float]:
+    """What a shadow has in common with its source, where it is counted."""
+    return {
         "magnetar_lost_ranges_total": topic.ledger.losses.count,
         "magnetar_lost_entries_total": topic.ledger.losses.entries,
-        "pulsar_storage_write_rate": topic.rates.per_second.entries,
         **_transactions(topic.ledger.transactions),
-        **_writes(topic.ledger.writes),
     }
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import Final
 
 from magnetar.core.kernel.names import DEFAULT_NAMESPACE, TopicName
+from magnetar.core.topic.backlog import own_size
 from magnetar.core.topic.persistent_topic import PersistentTopic
 from magnetar.wire.http.metrics.exposition import Family, gauge, label_text
 
@@ -49,7 +50,7 @@ def of_partition(topic: PersistentTopic, bytes_out: float) -> dict[str, float]:
     return {
         OFFSET: topic.ledger.confirmed_index,
         OLDEST: topic.ledger.first_index,
-        SIZE: topic.ledger.size,
+        SIZE: own_size(topic),
         MESSAGES_IN: topic.messages_in,
         BYTES_IN: topic.bytes_in,
         BYTES_OUT: bytes_out,

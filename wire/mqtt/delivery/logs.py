@@ -74,7 +74,7 @@ class MqttLog:
 
     async def open(self, topic: PersistentTopic) -> None:
         """The topic is loaded; mark its log before the first entry."""
-        if not topic.ledger.mixed:
+        if not topic.ledger.mixed and topic.source is None:
             await topic.ledger.set_property(MIXED, "")
         if topic.fenced:
             raise NotReady(f"{self.name} is being unloaded")

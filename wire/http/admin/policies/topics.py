@@ -120,11 +120,9 @@ async def _shadow(request: AdminRequest, text: str) -> str:
     if not name.persistent:
         raise HTTPException(412, "Only persistent topic can be set as shadow topic")
     partitions = await broker.catalog.partitions(name)
-    if not partitions and not await broker.exists(name):
-        raise HTTPException(412, f"Shadow topic [{name}] not exists.")
     shown = await broker.source_of(name.partition(0) if partitions else name)
     if shown is None or (shown.base if partitions else shown) != request.topic:
-        raise HTTPException(412, f"{name} is no shadow of {request.topic}")
+        raise HTTPException(412, f"Shadow topic [{name}] not exists, or is none of {request.topic}")
     return name.full
 
 

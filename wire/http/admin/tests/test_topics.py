@@ -295,6 +295,11 @@ async def test_shadows_of_a_topic(visitor: Visitor) -> None:
         ("PUT", "compaction"),
     ):
         await visitor.fails(412, method, f"{HERE}/shadow/{path}")
+    source = await visitor.topic("source")
+    source.compacted.progress.begin()  # it has one to show
+    source.compacted.progress.end("", 0, 0, 0)
+    await visitor.does("POST", f"{HERE}/shadow/compactionThreshold", 1)
+    await visitor.fails(412, "DELETE", f"{HERE}/shadow/subscription/__compaction")
     await visitor.does("PUT", f"{HERE}/source/shadowTopics", ["shadow"])
     await visitor.fails(422, "DELETE", f"{HERE}/source")
     await visitor.does("DELETE", f"{HERE}/source?force=true")
