@@ -116,6 +116,18 @@ class Effective(Struct, frozen=True, kw_only=True):
         Scope("deduplicationEnabled", ("deduplicationEnabled", "deduplication")),
         Scope("deduplicationEnabled", "deduplication"), ("deduplication_enabled",),
     )] = False
+    deduplication_snapshot_interval: Annotated[int, Policy(
+        "Stores what deduplication knows, when this many seconds have passed since it was stored "
+        "last; 0 for never by time.",
+        Scope("deduplicationSnapshotInterval", negative="interval must be 0 or more"),
+        Scope("deduplicationSnapshotIntervalSeconds", "deduplicationSnapshotInterval",
+              negative="interval must be greater than or equal to 0"),
+        ("deduplication_snapshot_interval_seconds",),
+    )] = 120
+    deduplication_entries_interval: Annotated[int, Policy(
+        "Stores it, too, when this many entries were stored since, at most once a second.",
+        settings=("deduplication_entries_interval",),
+    )] = 1_000
     deduplication_inactivity_minutes: Annotated[int, Policy(
         "Forgets a producer absent for this long; 0 for never.",
         settings=("deduplication_producer_inactivity_timeout_minutes",),

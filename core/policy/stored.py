@@ -60,12 +60,5 @@ STORED: Final = (
     stored("subscription_auth_mode", "", str,
            effect="Prefix: the name of a subscription begins with its user's role.",
            namespace=Scope("subscription_auth_mode", "subscriptionAuthMode", unset="None")),
-    stored(
-        "deduplication_snapshot_interval",
-        "this server chooses itself when to take snapshots", int,
-        topic=Scope("deduplicationSnapshotInterval", negative="interval must be 0 or more"),
-        namespace=Scope("deduplicationSnapshotIntervalSeconds", "deduplicationSnapshotInterval",
-                        negative="interval must be greater than or equal to 0"),
-    ),
 )
 # fmt: on

@@ -104,7 +104,7 @@ class PersistentTopic:
         """The publish rate; None for no limit."""
         self.subscribers = Subscribers()
         self._dispatch_throttle: Throttle | None = None
-        self.deduplication = Deduplication(env.storage, self.ledger)
+        self.deduplication = Deduplication(env.storage, self.ledger, policies)
         self._listeners: list[TopicListener] = []
         self.transactions = TransactionBuffer(env.storage, self.ledger)
         self.looks_at_messages = False

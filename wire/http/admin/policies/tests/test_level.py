@@ -61,6 +61,19 @@ async def test_the_namespace_is_asked_before_the_broker(guest: Visitor, policy: 
     assert await guest.get(f"{HERE}/{policy}?applied=true") == other
 
 
+async def test_the_interval_of_snapshots_reaches_loaded_topics(guest: Visitor) -> None:
+    topic: Any = await guest.topic("a")
+    name = "deduplicationSnapshotInterval"
+    seen = [topic.policies.deduplication_snapshot_interval]
+    for method, here, value in (
+        ("POST", SPACE, 50), ("POST", HERE, 0), ("DELETE", HERE, None), ("DELETE", SPACE, None)
+    ):  # fmt: skip
+        await guest.does(method, f"{here}/{name}", value)
+        await wait_all_tasks_blocked()
+        seen.append(topic.policies.deduplication_snapshot_interval)
+    assert seen == [120, 50, 0, 50, 120]
+
+
 class Extended(Effective, frozen=True, kw_only=True):
     """All policies, and one more: its declaration is all that is written for it."""
 
