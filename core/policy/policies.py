@@ -21,6 +21,7 @@ from magnetar.core.kernel.errors import Invalid
 from magnetar.core.kernel.throttle import UNLIMITED, RateLimit
 from magnetar.core.policy import rates
 from magnetar.core.policy.declaration import NamespaceRecord, Policy, Scope, levels_of
+from magnetar.core.policy.persistence import Persistence, persistence_of, show_persistence
 from magnetar.core.policy.rates import SubscriptionPolicies
 from magnetar.core.policy.stored import STORED
 from magnetar.core.policy.values import (
@@ -279,6 +280,13 @@ class Effective(Struct, frozen=True, kw_only=True):
         None, Scope("is_allow_auto_update_schema", "isAllowAutoUpdateSchema", unset=True),
         ("is_allow_auto_update_schema_enabled",),
     )] = True
+    persistence: Annotated[Persistence | None, Policy(
+        "On how many bookies of a gateway's cluster new ledgers are (a server of its own has one "
+        "copy), and how often in a second a subscription's position is stored at most.",
+        Scope("persistence"), Scope("persistence"),
+        kind=dict[str, Any], shape=Persistence, complete=True, loose=True,
+        read=persistence_of, show=show_persistence,
+    )] = None
     log_limits: Annotated[LogLimits | None, Policy(
         "Limits age and size of a log, read or not (`retention.ms`, `retention.bytes`).",
         Scope("logLimits", None),

@@ -7,7 +7,7 @@ from typing import Any, Final
 from magnetar.core.kernel.throttle import RateLimit
 from magnetar.core.policy.declaration import Policy, Scope
 from magnetar.core.policy.rates import DispatchRate, show_dispatch_rate
-from magnetar.core.policy.values import OffloadPolicies, Persistence, SchemaAutoUpdate
+from magnetar.core.policy.values import OffloadPolicies, SchemaAutoUpdate
 
 LEDGERS: Final = "ledgers stay on this server's disk"
 CLUSTERS: Final = "there is one cluster and one broker; other clusters are refused"
@@ -37,13 +37,6 @@ STORED: Final = (
         topic=Scope("replicatorDispatchRate"), namespace=Scope("replicatorDispatchRate"),
         shape=DispatchRate, complete=True, per_cluster=True,
         default=show_dispatch_rate(RateLimit()),
-    ),
-    stored(
-        "persistence",
-        "a server of its own has one copy, and a gateway's quorums are its flags",
-        dict[str, Any],
-        topic=Scope("persistence"), namespace=Scope("persistence"),
-        shape=Persistence, complete=True, default=Persistence(1, 1, 1, 1.0),
     ),
     stored("schema_auto_update_compatibility_strategy", "", SchemaAutoUpdate,
            effect="Decides `schemaCompatibilityStrategy` for a namespace that has none.",
