@@ -9,8 +9,9 @@ from magnetar.core.policy.declaration import Policy, Scope
 from magnetar.core.policy.rates import DispatchRate, show_dispatch_rate
 from magnetar.core.policy.values import OffloadPolicies, SchemaAutoUpdate
 
-LEDGERS: Final = "ledgers stay on this server's disk"
-CLUSTERS: Final = "there is one cluster and one broker; other clusters are refused"
+LEDGERS: Final = "ledgers are not offloaded, as by an Apache broker without an offload driver"
+"""Such a broker (4.2) has a `NullLedgerOffloader`: thresholds are stored and change nothing."""
+CLUSTERS: Final = "there is one cluster; others are refused here"
 OWN_CLUSTER: Final = "own cluster"
 """The default of `replication`: a list of the one cluster that the server belongs to."""
 
@@ -30,10 +31,10 @@ STORED: Final = (
     ),
     stored("allowed_clusters", CLUSTERS, list[str],
            namespace=Scope("allowed_clusters", "allowedClusters", unset=[])),
-    stored("anti_affinity", CLUSTERS, str,
+    stored("anti_affinity", "one broker has all namespaces: there is nothing to keep apart", str,
            namespace=Scope("antiAffinityGroup", "antiAffinity"), plain=True),
     stored(
-        "replicator_dispatch_rate", CLUSTERS, dict[str, Any],
+        "replicator_dispatch_rate", "nothing is sent to other clusters", dict[str, Any],
         topic=Scope("replicatorDispatchRate"), namespace=Scope("replicatorDispatchRate"),
         shape=DispatchRate, complete=True, per_cluster=True,
         default=show_dispatch_rate(RateLimit()),
