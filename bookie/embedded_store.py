@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from magnetar.bookie.client.store import LedgerClient
 from magnetar.bookie.running import RunningBookie
 from magnetar.bookie.server.statistics import BookieStatistics
-from magnetar.core.ports.ledger_store import LedgerInfo, LedgerReader, LedgerWriter
+from magnetar.core.ports.ledger_store import LedgerInfo, LedgerReader, LedgerWriter, Quorums
 
 if TYPE_CHECKING:
     from magnetar.bookie.server.ledgers.lent import LentLedgers
@@ -35,8 +35,10 @@ class EmbeddedStore:
         Without this call, a task does it at the loop's next turn.
         """
 
-    async def create(self, properties: Mapping[str, bytes]) -> LedgerWriter:
-        return await self._client.create(properties)
+    async def create(
+        self, properties: Mapping[str, bytes], quorums: Quorums | None = None
+    ) -> LedgerWriter:
+        return await self._client.create(properties, quorums)
 
     async def open(self, ledger_id: int, *, recover: bool) -> LedgerReader:
         return await self._client.open(ledger_id, recover=recover)
@@ -52,11 +54,11 @@ class EmbeddedStore:
         """Storage is behind: connections that write should not be read until this is False."""
         return self._bookie.congested
 
-    def writable(self) -> bool:
+    def writable(self, quorums: Quorums | None = None) -> bool:
         """False when the disk is too full, or has failed."""
         return self._bookie.writable
 
-    def refusal(self) -> str:
+    def refusal(self, quorums: Quorums | None = None) -> str:
         """Why writes are refused."""
         return "storage takes no writes: the disk is full, or has failed"
 

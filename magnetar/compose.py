@@ -59,7 +59,8 @@ async def serve(
     link = Link(clock, link_limits(settings), http_address(settings, doors))
     async with open_storage(settings, link) as storage:
         store = storage.ledgers
-        gathering = replace(part_settings.broker_settings(settings), gathers_appends=True)
+        usual = part_settings.broker_settings(settings, storage.quorums)
+        gathering = replace(usual, gathers_appends=True)
         broker = Broker(gathering, store, storage.metadata, clock, link.schedule_settle)
         broker.guard(guarded.with_users(settings.security, storage.metadata))
         link.serve(store, broker)

@@ -16,9 +16,11 @@ from magnetar.core.dispatch.selectors import Division
 from magnetar.core.kernel.throttle import RateLimit
 from magnetar.core.ledger.log.trim import RollLimits
 from magnetar.core.policy.declaration import levels_of
+from magnetar.core.policy.persistence import Persistence
 from magnetar.core.policy.policies import Effective
 from magnetar.core.ports.client_administration import ClientAdministration
 from magnetar.core.ports.ledger_places import LedgerPlaces
+from magnetar.core.ports.ledger_store import Quorums
 from magnetar.settings import Settings
 from magnetar.settings.broker import Broker
 from magnetar.settings.security import Security
@@ -210,10 +212,10 @@ def roll_limits(settings: Settings) -> RollLimits:
     )
 
 
-def broker_settings(settings: Settings) -> BrokerSettings:
+def broker_settings(settings: Settings, quorums: Quorums | None = None) -> BrokerSettings:
     return BrokerSettings(
         cluster=settings.broker.cluster_name,
-        defaults=broker_defaults(settings.broker),
+        defaults=broker_defaults(settings.broker, quorums),
         roll=roll_limits(settings),
         publish_rate=RateLimit(
             settings.broker.broker_publisher_throttling_max_message_rate,
@@ -232,7 +234,11 @@ def broker_settings(settings: Settings) -> BrokerSettings:
     )
 
 
-def broker_defaults(broker: Broker) -> Effective:
-    """Defaults of the policies: each policy names the settings that determine its default."""
+def broker_defaults(broker: Broker, quorums: Quorums | None) -> Effective:
+    """Defaults of the policies: each policy names the settings that determine its default. Storage
+    says of itself what its quorums are.
+    """
     policies = levels_of(Effective).effective
-    return Effective(**{one.name: one.configured(broker) for one in policies if one.settings})
+    configured = {one.name: one.configured(broker) for one in policies if one.settings}
+    persistence = None if quorums is None else Persistence(*quorums, 0.0)
+    return Effective(**configured, persistence=persistence)

@@ -22,7 +22,7 @@ from magnetar.bookie.client.writer import Writer
 from magnetar.bookie.format import digests, ledger_metadata
 from magnetar.bookie.proto.storage_pb2 import LedgerMetadata
 from magnetar.core.kernel.errors import AlreadyExists
-from magnetar.core.ports.ledger_store import LedgerInfo, LedgerReader, LedgerWriter
+from magnetar.core.ports.ledger_store import LedgerInfo, LedgerReader, LedgerWriter, Quorums
 from magnetar.core.ports.machine import Machine
 from magnetar.core.ports.metadata_store import ABSENT, MetadataStore
 
@@ -49,7 +49,9 @@ class LedgerClient:
         self._writers: dict[int, Writer] = {}
         """Those that are not closed."""
 
-    async def create(self, properties: Mapping[str, bytes]) -> LedgerWriter:
+    async def create(
+        self, properties: Mapping[str, bytes], quorums: Quorums | None = None
+    ) -> LedgerWriter:
         while True:
             ledger_id = await self._store.next(ledger_metadata.COUNTER)
             fresh = ledger_metadata.fresh(

@@ -99,7 +99,7 @@ class BrokerSettings(Struct, frozen=True):
     loaded_bytes_max: int = BYTES_MAX
     """Of entries that are read from storage for consumers."""
     cursor_flush_seconds: float = 0.2
-    """How long an acknowledgement without a receipt may wait for storage."""
+    """How long an acknowledgement without a receipt waits for storage, where no policy says so."""
     skips_lost: bool = False
     """Whether readers skip entries that cannot be read."""
     division: Division = Division()
@@ -166,7 +166,7 @@ class Broker:
             settings.division,
             loaded=LoadedEntries(settings.loaded_bytes_max),
         )
-        self._dirty_cursors: list[UnsavedCursor] = []
+        self._dirty_cursors: dict[UnsavedCursor, None] = {}  # each once
         self._locks: dict[str, trio.Lock] = {}
         """Locks of the topics that are being loaded, unloaded or deleted."""
         self.attaching = NameCounts()
@@ -558,16 +558,16 @@ class Broker:
     # -- cursors ------------------------------------------------------------------------------
 
     def _cursor_dirty(self, cursor: UnsavedCursor) -> None:
-        self._dirty_cursors.append(cursor)
+        self._dirty_cursors[cursor] = None
 
     async def _flush_cursors(self) -> None:
         """Store acknowledgements periodically, many in one snapshot."""
         while True:
             await trio.sleep(self.settings.cursor_flush_seconds)
             if self._dirty_cursors:
-                cursors, self._dirty_cursors = self._dirty_cursors, []
+                cursors, self._dirty_cursors = self._dirty_cursors, {}
                 for cursor in cursors:
-                    cursor.flush()
+                    cursor.flush_if_due()
                 self._schedule()
 
 

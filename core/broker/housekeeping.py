@@ -1,4 +1,4 @@
-"""Periodic work: expiry, trimming, backlog quotas, idle topics, compaction.
+"""Periodic work: expiry, trimming, backlog quotas, snapshots, idle topics, compaction.
 
 One task visits the loaded topics, with pauses, so that ten thousand idle topics do not block the
 loop. Policies have the limits, and `core/ledger/log/trim.py` selects the ledgers to delete.
@@ -70,6 +70,8 @@ class Housekeeping:
             if stored.source is None:
                 await stored.ledger.roll_if_old()
                 await self.trim(stored)
+                interval = stored.policies.deduplication_snapshot_interval
+                await stored.deduplication.snapshot_if_due(interval)
                 self.compactor.consider(stored)
         await self.delete_if_idle(topic)
 

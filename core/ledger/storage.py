@@ -17,7 +17,7 @@ from magnetar.core.ports.metadata_store import MetadataStore
 class UnsavedCursor(Protocol):
     """A cursor with unsaved changes."""
 
-    def flush(self) -> None: ...
+    def flush_if_due(self) -> None: ...
 
 
 class PendingLog(Protocol):

@@ -21,6 +21,7 @@ from magnetar.core.kernel.errors import Invalid
 from magnetar.core.kernel.throttle import UNLIMITED, RateLimit
 from magnetar.core.policy import rates
 from magnetar.core.policy.declaration import NamespaceRecord, Policy, Scope, levels_of
+from magnetar.core.policy.persistence import Persistence, persistence_of, show_persistence
 from magnetar.core.policy.rates import SubscriptionPolicies
 from magnetar.core.policy.stored import STORED
 from magnetar.core.policy.values import (
@@ -116,6 +117,18 @@ class Effective(Struct, frozen=True, kw_only=True):
         Scope("deduplicationEnabled", ("deduplicationEnabled", "deduplication")),
         Scope("deduplicationEnabled", "deduplication"), ("deduplication_enabled",),
     )] = False
+    deduplication_snapshot_interval: Annotated[int, Policy(
+        "Stores what deduplication knows, when this many seconds have passed since it was stored "
+        "last; 0 for never by time.",
+        Scope("deduplicationSnapshotInterval", negative="interval must be 0 or more"),
+        Scope("deduplicationSnapshotIntervalSeconds", "deduplicationSnapshotInterval",
+              negative="interval must be greater than or equal to 0"),
+        ("deduplication_snapshot_interval_seconds",),
+    )] = 120
+    deduplication_entries_interval: Annotated[int, Policy(
+        "Stores it, too, when this many entries were stored since, at most once a second.",
+        settings=("deduplication_entries_interval",),
+    )] = 1_000
     deduplication_inactivity_minutes: Annotated[int, Policy(
         "Forgets a producer absent for this long; 0 for never.",
         settings=("deduplication_producer_inactivity_timeout_minutes",),
@@ -267,6 +280,13 @@ class Effective(Struct, frozen=True, kw_only=True):
         None, Scope("is_allow_auto_update_schema", "isAllowAutoUpdateSchema", unset=True),
         ("is_allow_auto_update_schema_enabled",),
     )] = True
+    persistence: Annotated[Persistence | None, Policy(
+        "On how many bookies of a gateway's cluster new ledgers are (a server of its own has one "
+        "copy), and how often in a second a subscription's position is stored at most.",
+        Scope("persistence"), Scope("persistence"),
+        kind=dict[str, Any], shape=Persistence, complete=True, loose=True,
+        read=persistence_of, show=show_persistence,
+    )] = None
     log_limits: Annotated[LogLimits | None, Policy(
         "Limits age and size of a log, read or not (`retention.ms`, `retention.bytes`).",
         Scope("logLimits", None),

@@ -7,10 +7,11 @@ from typing import Any, Final
 from magnetar.core.kernel.throttle import RateLimit
 from magnetar.core.policy.declaration import Policy, Scope
 from magnetar.core.policy.rates import DispatchRate, show_dispatch_rate
-from magnetar.core.policy.values import OffloadPolicies, Persistence, SchemaAutoUpdate
+from magnetar.core.policy.values import OffloadPolicies, SchemaAutoUpdate
 
-LEDGERS: Final = "ledgers stay on this server's disk"
-CLUSTERS: Final = "there is one cluster and one broker; other clusters are refused"
+LEDGERS: Final = "ledgers are not offloaded, as by an Apache broker without an offload driver"
+"""Such a broker (4.2) has a `NullLedgerOffloader`: thresholds are stored and change nothing."""
+CLUSTERS: Final = "there is one cluster; others are refused here"
 OWN_CLUSTER: Final = "own cluster"
 """The default of `replication`: a list of the one cluster that the server belongs to."""
 
@@ -30,20 +31,13 @@ STORED: Final = (
     ),
     stored("allowed_clusters", CLUSTERS, list[str],
            namespace=Scope("allowed_clusters", "allowedClusters", unset=[])),
-    stored("anti_affinity", CLUSTERS, str,
+    stored("anti_affinity", "one broker has all namespaces: there is nothing to keep apart", str,
            namespace=Scope("antiAffinityGroup", "antiAffinity"), plain=True),
     stored(
-        "replicator_dispatch_rate", CLUSTERS, dict[str, Any],
+        "replicator_dispatch_rate", "nothing is sent to other clusters", dict[str, Any],
         topic=Scope("replicatorDispatchRate"), namespace=Scope("replicatorDispatchRate"),
         shape=DispatchRate, complete=True, per_cluster=True,
         default=show_dispatch_rate(RateLimit()),
-    ),
-    stored(
-        "persistence",
-        "a server of its own has one copy, and a gateway's quorums are its flags",
-        dict[str, Any],
-        topic=Scope("persistence"), namespace=Scope("persistence"),
-        shape=Persistence, complete=True, default=Persistence(1, 1, 1, 1.0),
     ),
     stored("schema_auto_update_compatibility_strategy", "", SchemaAutoUpdate,
            effect="Decides `schemaCompatibilityStrategy` for a namespace that has none.",
@@ -63,12 +57,5 @@ STORED: Final = (
     stored("shadow_topics", "", list[str],
            effect="Lists the shadows of a topic (`shadowTopics`), which show its messages anyway.",
            topic=Scope("shadowTopics", None)),
-    stored(
-        "deduplication_snapshot_interval",
-        "this server chooses itself when to take snapshots", int,
-        topic=Scope("deduplicationSnapshotInterval", negative="interval must be 0 or more"),
-        namespace=Scope("deduplicationSnapshotIntervalSeconds", "deduplicationSnapshotInterval",
-                        negative="interval must be greater than or equal to 0"),
-    ),
 )
 # fmt: on

@@ -234,14 +234,3 @@ class OffloadPolicies(Struct, frozen=True, rename="camel"):
     file_system_profile_path: Scalar = None
     file_system_uri: Scalar = field(name="fileSystemURI", default=None)
     offloaders_directory: Scalar = None
-
-
-class Persistence(Struct, frozen=True, rename="camel"):
-    """How entries are spread over bookies. What is left out is stored by Apache's broker (4.2) as
-    these.
-    """
-
-    bookkeeper_ensemble: int = 2
-    bookkeeper_write_quorum: int = 2
-    bookkeeper_ack_quorum: int = 2
-    managed_ledger_max_mark_delete_rate: float = -1.0

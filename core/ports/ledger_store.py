@@ -7,7 +7,7 @@ What is not here: topics, indexes, cursors. A ledger does not know what its byte
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from msgspec import Struct
 
@@ -27,6 +27,17 @@ class LedgerInfo(Struct, frozen=True):
     length: int
     """Bytes of payload, all entries together."""
     properties: Mapping[str, bytes]
+
+
+class Quorums(NamedTuple):
+    """The sizes of a ledger. Where there is one bookie, all are 1 whatever is asked for."""
+
+    ensemble: int
+    """How many bookies it is spread over."""
+    write: int
+    """How many of them store each entry."""
+    ack: int
+    """How many of those must have stored an entry before it is confirmed."""
 
 
 class LedgerReader(Protocol):
@@ -92,19 +103,26 @@ class LedgerWriter(LedgerReader, Protocol):
 class LedgerStore(Protocol):
     """Creates, opens and deletes ledgers."""
 
-    def writable(self) -> bool:
-        """False while nothing may be appended: the disk is too full, or has failed. Cheap to ask.
+    def writable(self, quorums: Quorums | None = None) -> bool:
+        """False while nothing may be appended: the disk is too full, or has failed. With `quorums`
+        also while there are too few bookies for a new ledger of these sizes. Cheap to ask.
 
         True is no promise that the next append will do. What is stored can be read either way.
         """
         ...
 
-    def refusal(self) -> str:
+    def refusal(self, quorums: Quorums | None = None) -> str:
         """Why, while it is False: a sentence for operators and clients."""
         ...
 
-    async def create(self, properties: Mapping[str, bytes]) -> LedgerWriter:
-        """A new, empty ledger with a new id, recorded in the metadata store when this returns."""
+    async def create(
+        self, properties: Mapping[str, bytes], quorums: Quorums | None = None
+    ) -> LedgerWriter:
+        """A new, empty ledger with a new id, recorded in the metadata store when this returns.
+
+        Without `quorums` it has the sizes that the store was made with. `StorageFailed` if there
+        are too few bookies for it.
+        """
         ...
 
     async def open(self, ledger_id: int, *, recover: bool) -> LedgerReader:

@@ -83,9 +83,9 @@ class Bench:
 
     async def flush_cursors(self) -> None:
         """Store cursors, as the broker does periodically."""
-        dirty, self.dirty_cursors[:] = list(self.dirty_cursors), []
+        dirty, self.dirty_cursors[:] = dict.fromkeys(self.dirty_cursors), []
         for cursor in dirty:
-            cursor.flush()
+            cursor.flush_if_due()
         await settled()
 
     async def dispatch(self) -> None:

@@ -16,9 +16,10 @@ from magnetar.core.kernel.errors import (
     EntryNotFound,
     Fenced,
     LedgerNotFound,
+    StorageFailed,
     StorageFull,
 )
-from magnetar.core.ports.ledger_store import Done, LedgerInfo
+from magnetar.core.ports.ledger_store import Done, LedgerInfo, Quorums
 
 
 class MemoryLedger:
@@ -29,6 +30,8 @@ class MemoryLedger:
     ) -> None:
         self.ledger_id = ledger_id
         self.properties = dict(properties)
+        self.quorums: Quorums | None = None
+        """What was asked for."""
         self.entries: list[bytes] = []
         self.last_confirmed = -1
         self.closed = False
@@ -137,12 +140,16 @@ class MemoryLedgers:
         """Whether reads are served at once, as from the page cache."""
         self.full = False
         """Whether the disk is full."""
+        self.bookies = 5
+        """How many bookies there might be: what a ledger may ask for."""
         self._next_id = 0
 
-    def writable(self) -> bool:
-        return not self.full
+    def writable(self, quorums: Quorums | None = None) -> bool:
+        return not self.full and (quorums is None or quorums.ensemble <= self.bookies)
 
-    def refusal(self) -> str:
+    def refusal(self, quorums: Quorums | None = None) -> str:
+        if quorums is not None and quorums.ensemble > self.bookies:
+            return f"storage takes no writes: fewer than {quorums.ensemble} bookies take writes"
         return "storage takes no writes: the disk is full"
 
     def sync(self) -> None:
@@ -150,10 +157,17 @@ class MemoryLedgers:
         for ledger in list(self.ledgers.values()):
             ledger.sync()
 
-    async def create(self, properties: Mapping[str, bytes]) -> MemoryLedger:
+    async def create(
+        self, properties: Mapping[str, bytes], quorums: Quorums | None = None
+    ) -> MemoryLedger:
         if self.create_failure is not None:
             raise self.create_failure
+        if quorums is not None and quorums.ensemble > self.bookies:
+            raise StorageFailed(
+                f"a ledger needs {quorums.ensemble} bookies, and {self.bookies} take writes"
+            )
         ledger = MemoryLedger(self, self._next_id, properties)
+        ledger.quorums = quorums
         self.ledgers[self._next_id] = ledger
         self._next_id += 1
         return ledger

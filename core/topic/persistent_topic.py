@@ -38,8 +38,8 @@ from magnetar.core.ledger.compacted.compacted_topic import CompactedTopic
 from magnetar.core.ledger.cursor.cursor import Cursor
 from magnetar.core.ledger.log.appends import Appended
 from magnetar.core.ledger.log.chain import Position
-from magnetar.core.ledger.log.managed_ledger import ManagedLedger
-from magnetar.core.ledger.log.trim import effective as effective_limits
+from magnetar.core.ledger.log.log_rules import log_rules
+from magnetar.core.ledger.log.managed_ledger import LogState, ManagedLedger
 from magnetar.core.policy.policies import Effective
 from magnetar.core.ports.ledger_store import Done
 from magnetar.core.topic import restrictions
@@ -77,7 +77,7 @@ class PersistentTopic:
         self.policies = policies
         self.ledger = self._new_ledger()
         self.compacted = CompactedTopic(env.storage, self.ledger)
-        self._set_roll()
+        self.ledger.rules = log_rules(env.storage.roll, policies)
         self.subscriptions: dict[str, PersistentSubscription] = {}
         self.producers = Producers()
         self._watchers: list[Callable[[], None]] = []  # called when more may be read
@@ -93,7 +93,7 @@ class PersistentTopic:
         """The publish rate; None for no limit."""
         self.subscribers = Subscribers()
         self._dispatch_throttle: Throttle | None = None
-        self.deduplication = Deduplication(env.storage, self.ledger)
+        self.deduplication = Deduplication(env.storage, self.ledger, policies)
         self._listeners: list[TopicListener] = []
         self.transactions = TransactionBuffer(env.storage, self.ledger)
         self.looks_at_messages = False
@@ -201,17 +201,10 @@ class PersistentTopic:
         self.ledger.cache_tail(True)
         return subscription
 
-    def _set_roll(self) -> None:
-        """Apply the policies for the size and age of ledgers; before the first one is created."""
-        compaction = self.policies.compaction
-        lag_ms = -1 if compaction is None else compaction.max_lag_ms
-        usual, policy = self.env.storage.roll, self.policies.ledger_limits
-        self.ledger.limit_ledgers(effective_limits(usual, policy, lag_ms))
-
     def set_policies(self, policies: Effective) -> None:
         """Apply changed policies, to connected clients as well."""
         self.policies = policies
-        self._set_roll()
+        self.ledger.rules = log_rules(self.env.storage.roll, policies)
         for subscription in self.subscriptions.values():
             subscription.set_limits(limits_of(policies), policies.max_unacked_per_consumer)
         self._set_rates()
@@ -403,9 +396,10 @@ class PersistentTopic:
         if self.quota_hit is not None:
             raise self.quota_hit
         # refused here, a client backs off; it does not when a message is refused
-        ledgers = self.env.storage.ledgers
-        if not ledgers.writable():
-            raise StorageFull(ledgers.refusal())
+        ledgers, writes = self.env.storage.ledgers, self.ledger.state is LogState.WRITING
+        quorums = None if writes else self.ledger.rules.quorums
+        if not ledgers.writable(quorums):
+            raise StorageFull(ledgers.refusal(quorums))
 
     async def attach_producer(self, producer: Producer) -> bool:
         """Let a producer in; False if it has to wait for the topic."""

@@ -7,6 +7,7 @@ import socket
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pulsar
@@ -160,6 +161,64 @@ def test_racks_that_are_set_over_http_are_used(
             path = f"{at}/racks-info/{bookie.address}"
             assert httpx.delete(path).status_code == 204
         assert httpx.get(f"{at}/racks-info").json() == {}
+
+
+def test_a_policy_decides_on_the_bookies_of_new_ledgers(
+    zookeeper: ZooKeeper, bookies: list[Bookie], tmp_path: Path
+) -> None:
+    uri = f"zk+hierarchical://{zookeeper.address}/ledgers"
+    quorum = ("--ensemble-size", "2", "--write-quorum", "2", "--ack-quorum", "1")
+    with Gateway(tmp_path / "one", zookeeper, *quorum) as gateway:
+        gateway.serve()
+        here = f"http://{gateway.url('http')}/admin/v2/persistent/public/default/sized"
+
+        def decide(*sizes: int) -> None:
+            names = ("bookkeeperEnsemble", "bookkeeperWriteQuorum", "bookkeeperAckQuorum")
+            value = dict(zip(names, sizes, strict=True))
+            assert httpx.post(f"{here}/persistence", json=value).status_code == 204
+
+        def sizes_of(ledger_id: int) -> list[int]:
+            found = command(uri, "ledger", "metadata", str(ledger_id))
+            return [found[name] for name in ("ensemble", "write_quorum", "ack_quorum")]
+
+        def unload() -> None:
+            assert httpx.put(f"{here}/unload").status_code == 204
+
+        publish(gateway, "sized", ["usual"])
+        applied = httpx.get(f"{here}/persistence", params={"applied": "true"}).json()
+        assert list(applied.values()) == [2, 2, 1, 0.0]
+        decide(3, 3, 2)
+        publish(gateway, "sized", ["in the same ledger"])
+        unload()
+        client = pulsar.Client(f"pulsar://{gateway.url('pulsar')}")
+        consumer = client.subscribe("sized", "s", initial_position=pulsar.InitialPosition.Earliest)
+        publish(gateway, "sized", ["in a larger one"])
+        consumer.acknowledge(consumer.receive(30_000))
+        stats: dict[str, Any] = {}
+
+        def is_saved() -> bool:
+            stats.update(httpx.get(f"{here}/internalStats").json())
+            return bool(stats["cursors"]["s"]["cursorLedger"] >= 0)
+
+        until(is_saved)
+        ledgers = [each["ledgerId"] for each in stats["ledgers"]]
+        assert [sizes_of(each) for each in ledgers] == [[2, 2, 1], [3, 3, 2]]
+        assert sizes_of(stats["cursors"]["s"]["cursorLedger"]) == [3, 3, 2]
+        client.close()
+
+        decide(4, 2, 2)
+        unload()
+        address = f"pulsar://{gateway.url('pulsar')}"
+        client = pulsar.Client(address, operation_timeout_seconds=2)
+        with pytest.raises(pulsar.PulsarException):
+            client.create_producer("sized")
+        client.close()
+        assert "fewer than 4 bookies take writes" in gateway.log()
+        publish(gateway, "another", ["goes on"])
+        assert httpx.delete(f"{here}/persistence").status_code == 204
+        publish(gateway, "sized", ["usual again"])
+        found = read(gateway, "sized", 4)
+        assert found == ["usual", "in the same ledger", "in a larger one", "usual again"]
 
 
 def test_a_second_gateway_is_refused(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from itertools import islice
 from pathlib import Path
 from typing import Final
 
@@ -13,7 +14,7 @@ import pytest
 
 from interop_tests.pulsar import verbs
 from interop_tests.pulsar.test_admin_cli import Admin, admin, jars
-from interop_tests.pulsar.verb_table import documented, filled, names, parted, tried
+from interop_tests.pulsar.verb_table import Verb, documented, filled, names, parted, tried
 from interop_tests.raw import Raw
 from magnetar.wire.pulsar.tests import peer
 
@@ -40,9 +41,13 @@ def test_the_table_has_what_is_tried() -> None:
     assert tried((*untried, *verbs.commands(), *verbs.ALONE), TABLE) == names(TABLE)
 
 
-def as_documented(line: str, said: str) -> bool:
+def expected_of(line: str) -> Verb:
     group, verb = parted(line, TABLE)
-    expected = TABLE[group][verb]
+    return TABLE[group][verb]
+
+
+def as_documented(line: str, said: str) -> bool:
+    expected = expected_of(line)
     if expected.state != "refused":
         return "Reason:" not in said
     return "Reason:" in said and (expected.reason in said or line.startswith(STATUS_ONLY))
@@ -71,17 +76,29 @@ def test_each_verb(admin: Admin, tmp_path: Path) -> None:
         "{state}": '{"key":"k","stringValue":"v"}',
     }
     lines = [filled(line, fillers) for line in verbs.commands()]
+    refused = [line for line in lines if expected_of(line).state == "refused"]
     helps = ["--help", *(f"{group} --help" for group in TABLE)]
-    shown = admin.shell([*helps, *lines], tmp_path / "script")
-    groups, *usages = map(listed, shown[: len(helps)])
+    script = [*helps, *verbs.OBSERVING, *refused, *verbs.OBSERVING, *lines]
+    said = iter(admin.shell(script, tmp_path / "script"))
+    shown, before, refusals, after, outcomes = (
+        list(islice(said, len(part)))
+        for part in (helps, verbs.OBSERVING, refused, verbs.OBSERVING, lines)
+    )
+    assert next(said, None) is None
+    groups, *usages = map(listed, shown)
     assert groups == set(TABLE) | OUTSIDE
     assert dict(zip(TABLE, usages, strict=True)) == names(TABLE)
     wrong = [
         (line, said)
-        for line, said in zip(lines, shown[len(helps) :], strict=True)
+        for line, said in zip((*refused, *lines), (*refusals, *outcomes), strict=True)
         if "Usage:" in said or not as_documented(line, said)
     ]
     assert not wrong, "\n".join(map(str, wrong))
+    assert len(refused) > 50
+    assert not [each for each in before if "Usage:" in each]
+    assert dict(zip(verbs.OBSERVING, before, strict=True)) == dict(
+        zip(verbs.OBSERVING, after, strict=True)
+    ), "a verb that is refused has changed something"
 
 
 @pytest.mark.parametrize("line", verbs.ALONE[1:])

@@ -340,6 +340,34 @@ OTHERS: Final = {
     "proxy-stats": ("connections", "topics"),
     "broker-stats": ("allocator-stats default", "load-report"),
 }
+SHOWN_BADLY: Final = {"dispatcher-pause-on-ack-state-persistent"}
+"""Of a topic, the tool (4.0.8) prints the state of its own request for it."""
+OBSERVING: Final = (
+    "tenants list",
+    "tenants get public",
+    "clusters list",
+    "clusters get standalone",
+    "clusters get-peer-clusters standalone",
+    "brokers list standalone",
+    "brokers get-runtime-config",
+    "namespaces list public",
+    f"namespaces policies {N}",
+    f"namespaces bundles {N}",
+    f"namespaces permissions {N}",
+    f"namespaces get-properties {N}",
+    f"topics list {N}",
+    f"topics list-partitioned-topics {N}",
+    f"topics permissions {T}",
+    f"topics get-properties {T}",
+    f"topics subscriptions {T}",
+    f"topics stats-internal {T}",
+    f"topics get-schema-validation-enforce {T}",
+    *(f"topicPolicies get-{name} {T}" for name in SET_OF_TOPICS if name not in SHOWN_BADLY),
+    "bookies racks-placement",
+    "transactions coordinator-stats",
+    f"transactions transaction-buffer-stats -t {T}",
+)
+"""They show what a verb that is refused could have changed."""
 ALONE: Final = ("broker-stats monitoring-metrics", "broker-stats mbeans", "broker-stats topics")
 """They close standard output behind themselves."""
 UNTRIED: Final = {

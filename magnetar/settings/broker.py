@@ -195,6 +195,22 @@ class Broker(Struct, frozen=True):
     deduplication_enabled: Annotated[
         bool, Meta(description="Store a message that a producer sends again only once.")
     ] = False
+    deduplication_snapshot_interval_seconds: Annotated[
+        int,
+        Meta(
+            description="Store what deduplication knows when this many seconds have passed since "
+            "it was stored last; 0 for never by time.",
+            ge=0,
+        ),
+    ] = 120
+    deduplication_entries_interval: Annotated[
+        int,
+        Meta(
+            description="Store it, too, when a topic has got this many entries since, at most once "
+            "a second. So much is read again when a topic is loaded after a crash.",
+            ge=1,
+        ),
+    ] = 1_000
     deduplication_producer_inactivity_timeout_minutes: Annotated[
         int,
         Meta(

@@ -151,7 +151,12 @@ class Ledgers(Struct, frozen=True):
         Meta(description="Readers skip entries that cannot be read; otherwise they stop there."),
     ] = False
     cursor_flush_seconds: Annotated[
-        float, Meta(description="Longest time before an acknowledgement is stored.", ge=0)
+        float,
+        Meta(
+            description="Longest time before an acknowledgement is stored, "
+            "unless the policy `persistence` has a rate for it.",
+            ge=0,
+        ),
     ] = 0.2
 
 

@@ -41,6 +41,7 @@ from magnetar.core.kernel.clock import SystemClock
 from magnetar.core.link.loop import Link
 from magnetar.core.metadata.zookeeper.addresses import parse
 from magnetar.core.metadata.zookeeper.store import ZooKeeperMetadata, open_zookeeper
+from magnetar.core.ports.ledger_store import Quorums
 from magnetar.core.ports.metadata_store import MetadataStore
 from magnetar.measures import parts as measures
 from magnetar.security.shown_credentials import ShownCredentials
@@ -171,6 +172,7 @@ async def open_cluster_storage(
             lambda: measures.of_cluster(writable=store.writable(), congested=store.congested),
             _nothing,
             lambda _address: ClusterPlaces(joined.ledgers, joined.cluster, store.bookies),
+            quorums=Quorums(*options.striping),
             bookies=ClusterOverview(joined.ledgers, joined.cluster),
         )
         nursery.cancel_scope.cancel()

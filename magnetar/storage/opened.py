@@ -13,7 +13,7 @@ from magnetar.core.link.loop import Link
 from magnetar.core.ports.bookie_administration import ClusterAdministration
 from magnetar.core.ports.group_commit import GroupCommit
 from magnetar.core.ports.ledger_places import LedgerPlaces
-from magnetar.core.ports.ledger_store import LedgerStore
+from magnetar.core.ports.ledger_store import LedgerStore, Quorums
 from magnetar.core.ports.metadata_store import MetadataStore
 from magnetar.settings import Settings
 from magnetar.wire.http.metrics.exposition import Family
@@ -39,6 +39,8 @@ class OpenedStorage(Struct, frozen=True):
     """Where ledgers are, for programs that read them; of one's own bookie at that address."""
     lend: Callable[[Sequence[Door], BookieAccess | None], Front] | None = None
     """Serves readers of one's own bookie, who are asked who they are; None without one."""
+    quorums: Quorums = Quorums(1, 1, 1)
+    """Of new ledgers of topics without a policy for it."""
     bookies: ClusterAdministration | None = None
     """The cluster that it is on, for administrators; None for storage within the server."""
 

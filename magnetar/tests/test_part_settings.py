@@ -6,7 +6,9 @@ from magnetar import part_settings
 from magnetar.bookie.format.entries import ENTRY_BYTES_MAX
 from magnetar.core.broker.broker import BrokerSettings
 from magnetar.core.ledger.log.trim import RollLimits
+from magnetar.core.policy.persistence import Persistence
 from magnetar.core.policy.values import BacklogQuota
+from magnetar.core.ports.ledger_store import Quorums
 from magnetar.part_settings import (
     broker_settings,
     kafka_options,
@@ -89,6 +91,11 @@ def test_quotas_that_limit() -> None:
         "destination_storage": BacklogQuota(10_240, -1, "producer_exception"),
         "message_age": BacklogQuota(-1, 60, "producer_exception"),
     }
+
+
+def test_storage_says_what_its_quorums_are() -> None:
+    found = broker_settings(USUAL, Quorums(3, 2, 1)).defaults.persistence
+    assert found == Persistence(3, 2, 1, 0.0)
 
 
 def test_partitions_by_default() -> None:

@@ -26,6 +26,7 @@ from magnetar.bookie.client.quorum.racks import Racks
 from magnetar.bookie.client.quorum.reader import QuorumReader
 from magnetar.bookie.client.quorum.recovery import ask_for_end, recover
 from magnetar.bookie.client.quorum.settings import QuorumSettings
+from magnetar.bookie.client.quorum.striping import Striping
 from magnetar.bookie.client.quorum.writer import QuorumWriter
 from magnetar.bookie.cluster.bookies import Bookies
 from magnetar.bookie.cluster.cluster import BookKeeperCluster
@@ -36,7 +37,7 @@ from magnetar.bookie.proto.storage_pb2 import LedgerMetadata
 from magnetar.core.kernel.clock import Clock
 from magnetar.core.kernel.errors import AlreadyExists
 from magnetar.core.ports.group_commit import EventLoop
-from magnetar.core.ports.ledger_store import LedgerInfo, LedgerReader, LedgerWriter
+from magnetar.core.ports.ledger_store import LedgerInfo, LedgerReader, LedgerWriter, Quorums
 from magnetar.core.ports.metadata_store import MetadataStore
 from magnetar.core.ports.network import Network
 
@@ -97,17 +98,20 @@ class ClusterLedgerStore:
         """Bookies are behind: connections that write should not be read until this is False."""
         return self._services.congested
 
-    def writable(self) -> bool:
-        """Whether enough bookies take writes for a new ledger; those that are open go on anyway."""
-        enough = self._services.placement.has_enough(self._settings.striping.ensemble)
-        return enough or bool(self._writers)
+    def _striping(self, quorums: Quorums | None) -> Striping:
+        return self._settings.striping if quorums is None else Striping(*quorums)
 
-    def refusal(self) -> str:
+    def writable(self, quorums: Quorums | None = None) -> bool:
+        """Whether enough bookies take writes for a new ledger; without `quorums` whether there is
+        anything to be written to, for ledgers that are open go on anyway.
+        """
+        enough = self._services.placement.has_enough(self._striping(quorums).ensemble)
+        return enough or (quorums is None and bool(self._writers))
+
+    def refusal(self, quorums: Quorums | None = None) -> str:
         """Why nothing can be stored."""
-        return (
-            f"storage takes no writes: fewer than {self._settings.striping.ensemble} bookies take "
-            "writes"
-        )
+        needed = self._striping(quorums).ensemble
+        return f"storage takes no writes: fewer than {needed} bookies take writes"
 
     def bookies_changed(self) -> None:
         """There are other bookies than before, or it begins."""
@@ -133,8 +137,10 @@ class ClusterLedgerStore:
             for writer in list(self._writers.values()):
                 writer.tell_lac()
 
-    async def create(self, properties: Mapping[str, bytes]) -> LedgerWriter:
-        striping = self._settings.striping
+    async def create(
+        self, properties: Mapping[str, bytes], quorums: Quorums | None = None
+    ) -> LedgerWriter:
+        striping = self._striping(quorums)
         while True:
             ensemble = self._services.placement.ensemble(striping)
             ledger_id = await self._ids.next()

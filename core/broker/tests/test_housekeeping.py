@@ -64,6 +64,25 @@ async def test_acknowledged_ledgers_are_trimmed(caplog: pytest.LogCaptureFixture
         assert sorted(stores.ledgers.ledgers) == [1, 2]
 
 
+async def test_deduplication_is_stored_at_the_interval_of_the_policy() -> None:
+    stores = Stores()
+    async with running(
+        stores,
+        deduplication=True,
+        deduplication_snapshot_interval=90,
+        inactive_topics=FOR_EVER,
+    ) as broker:
+        topic = await topic_of(broker)
+        (fold,) = topic.ledger.followers
+        covered = []
+        for _ in range(5):
+            await stored(topic.ledger, entry())
+            await broker.housekeeping.tend(topic)
+            covered.append(fold.position == topic.ledger.chain.confirmed)
+            stores.clock.forward(45)
+        assert covered == [True, False, True, False, True]
+
+
 async def test_retention_keeps_what_is_acknowledged() -> None:
     stores = Stores()
     retention = Retention(retention_time_in_minutes=10, retention_size_in_mb=-1)

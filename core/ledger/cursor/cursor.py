@@ -7,10 +7,11 @@ of the cursor; its znode names that ledger, or holds the state itself after a cl
 
     dirty  --flush--> saving --stored--> clean, or dirty again if acknowledgements came meanwhile
 
-A save follows a change after a short interval, so after a crash the messages acknowledged last may
-be delivered again: at least once. A receipt of an acknowledgement (PIP-54) is sent only when a
-snapshot that includes it is stored. A failed save is tried again after a pause, or at once when a
-caller waits for a receipt.
+A save follows a change after a short interval, or a longer one if a policy says so
+(`log_rules.py`); after a crash the messages acknowledged last may be delivered again: at least
+once. A receipt of an acknowledgement (PIP-54) is sent only when a snapshot that includes it is
+stored, which is at once. A failed save is tried again after a pause, or at once when a caller waits
+for a receipt.
 
 Invariants: one save at a time; nothing is saved as acknowledged that is not; holes beyond the limit
 are not saved, so their messages may be delivered again.
@@ -20,6 +21,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Mapping, Sequence
+from math import inf
 from typing import Final
 
 import trio
@@ -100,6 +102,8 @@ class Cursor:
         self._saving = False
         self._retrying = False
         """A task waits to save again after a failure."""
+        self._saved_at = -inf
+        """When the last save began."""
         self._closed = False
         self._trouble = WriteFailureLog()
         self._writer: LedgerWriter | None = None
@@ -353,11 +357,26 @@ class Cursor:
         self.when_saved(waiting.done)
         await waiting.result()
 
+    def flush_if_due(self) -> None:
+        """Save unsaved changes, unless that is too soon after the last save for the policy of the
+        topic: then the broker asks again. Plain call.
+
+        What Pulsar's `ManagedCursorImpl.markDeleteLimiter` does, except that whoever asked for a
+        receipt does not wait here, and has one only for what is stored.
+        """
+        pause = self.ledger.rules.save_pause_seconds
+        waits = pause > 0.0 and self._dirty and not self._closed
+        if waits and self._storage.clock.monotonic() - self._saved_at < pause:
+            self._storage.cursor_dirty(self)
+        else:
+            self.flush()
+
     def flush(self) -> None:
         """Save unsaved changes. Plain call."""
         if not self._dirty or self._saving or self._closed or self.ledger.fenced:
             return
         self._saving = True
+        self._saved_at = self._storage.clock.monotonic()
         self._dirty = False
         self._saving_for, self._waiters = self._waiters, []
         writer = self._writer

@@ -96,9 +96,8 @@ class CursorRecord:
 
     async def begin_ledger(self) -> LedgerWriter:
         """Create a ledger for snapshots, which the znode does not name yet."""
-        return await self._storage.ledgers.create(
-            {**properties_of(self._ledger.name), "pulsar/cursor": self._cursor.encode()}
-        )
+        properties = {**properties_of(self._ledger.name), "pulsar/cursor": self._cursor.encode()}
+        return await self._storage.ledgers.create(properties, self._ledger.rules.quorums)
 
     async def name(self, ledger_id: int, value: bytes) -> None:
         """Write the znode, which names that ledger (-1: none), and delete the one named before.

@@ -314,6 +314,11 @@ class Fold(Generic[Image]):
             self._count()
             self._storage.spawn(self._save_or_warn)
 
+    async def save_if_old(self, age_ms: int) -> None:
+        """Store a snapshot if the last one was taken that long ago; a failure is logged."""
+        if abs(self._storage.clock.wall_ms() - self._taken_ms) >= age_ms:
+            await self._save_or_warn()
+
     def _count(self) -> None:
         self._entries, self._bytes = self._ledger.entries_added, self._ledger.writes.bytes
         self._taken_ms = self._storage.clock.wall_ms()

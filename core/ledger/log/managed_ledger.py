@@ -45,9 +45,10 @@ from magnetar.core.ledger.log.fenced_appends import FencedAppends
 from magnetar.core.ledger.log.follower import Follower
 from magnetar.core.ledger.log.ledger_list import LedgerList
 from magnetar.core.ledger.log.ledger_list_record import MIXED as MIXED
+from magnetar.core.ledger.log.log_rules import LogRules
 from magnetar.core.ledger.log.row_numbers import note_end
 from magnetar.core.ledger.log.statistics import LedgerStatistics, WriteStatistics
-from magnetar.core.ledger.log.trim import RollLimits, should_roll
+from magnetar.core.ledger.log.trim import should_roll
 from magnetar.core.ledger.read.latest_time import UNKNOWN_TIME, LatestTime
 from magnetar.core.ledger.read.losses import DAMAGE, Losses
 from magnetar.core.ledger.read.readers import Readers
@@ -109,7 +110,7 @@ class ManagedLedger:
         self.written_ms = 0  # when storage was last given something, 0 for never
         self.writes, self.transactions = WriteStatistics(), TransactionIndex(self.notice)
         self.followers: tuple[Follower, ...] = ()  # whose state is derived from it
-        self._roll_limits, self._tailed = storage.roll, False  # the tail is cached for readers
+        self.rules, self._tailed = LogRules(storage.roll), False  # the tail is cached for readers
         self.latest_time, self.times, self.losses = LatestTime(), Times(self), Losses(self)
         self._storage, self._tail = storage, TopicTail(storage.cache)
         self._now, self._wall_ms = storage.clock.monotonic, storage.clock.wall_ms
@@ -323,7 +324,7 @@ class ManagedLedger:
                 follower.advanced()
 
     def _is_full(self, segment: Segment) -> bool:
-        roll = self._roll_limits
+        roll = self.rules.roll
         if segment.entries < roll.entries_max and segment.size < roll.bytes_max:
             return False
         age_ms = self._wall_ms() - segment.begun_ms
@@ -398,7 +399,7 @@ class ManagedLedger:
 
     async def create(self) -> LedgerWriter:
         """A ledger that no list names yet; metadata as Pulsar's (`LedgerMetadataUtils.java`)."""
-        return await self._storage.ledgers.create(properties_of(self.name))
+        return await self._storage.ledgers.create(properties_of(self.name), self.rules.quorums)
 
     def _begin_roll(self) -> None:
         self._enter(LogState.ROLLING)
@@ -450,7 +451,7 @@ class ManagedLedger:
             await self.ledgers.seal_ragged(written, UNKNOWN_TIME)
         if self.state is LogState.WRITING and (segment := self.chain.segments[-1]).entries:
             age_ms = self._wall_ms() - segment.begun_ms
-            if should_roll(self._roll_limits, segment.entries, segment.size, age_ms):
+            if should_roll(self.rules.roll, segment.entries, segment.size, age_ms):
                 await self.roll()
 
     async def roll(self) -> None:
@@ -477,10 +478,6 @@ class ManagedLedger:
 
     def remove_follower(self, follower: Follower) -> None:
         self.followers = tuple(one for one in self.followers if one is not follower)
-
-    def limit_ledgers(self, limits: RollLimits) -> None:
-        """Set the size and age at which ledgers end, from now on."""
-        self._roll_limits = limits
 
     @property
     def mixed(self) -> bool:

@@ -11,6 +11,7 @@ from magnetar.core.entry.record import Record
 from magnetar.core.kernel.errors import BrokerError, StorageFailed
 from magnetar.core.ledger.fold.fold import Fold
 from magnetar.core.ledger.log.managed_ledger import ManagedLedger
+from magnetar.core.policy.policies import Effective
 from magnetar.core.testing.bench import NAME, Bench, Outcome, settled
 from magnetar.core.testing.entries import entry
 from magnetar.core.topic import transaction_buffer
@@ -53,7 +54,7 @@ class OfSequences:
 
     def __init__(self, desk: Bench, ledger: ManagedLedger) -> None:
         self.view = ProducerSequences()
-        on = deduplication.Deduplication(desk.storage, ledger)
+        on = deduplication.Deduplication(desk.storage, ledger, Effective())
         self.fold = on._new_fold(self.view)
 
     def next(self, step: Step) -> bytes:

@@ -6,7 +6,7 @@ import pytest
 import trio
 
 from magnetar.core.kernel.errors import BrokerError, EntryNotFound, Fenced, LedgerNotFound
-from magnetar.core.ports.ledger_store import LedgerStore, LedgerWriter
+from magnetar.core.ports.ledger_store import LedgerStore, LedgerWriter, Quorums
 
 Check = Callable[[LedgerStore], Awaitable[None]]
 
@@ -172,6 +172,15 @@ async def ids_are_not_used_twice(store: LedgerStore) -> None:
     assert len(set(ids)) == 20
 
 
+async def sizes_may_be_asked_for(store: LedgerStore) -> None:
+    one = Quorums(1, 1, 1)
+    assert store.writable(one)
+    assert store.refusal(one).startswith("storage takes no writes: ")
+    writer = await store.create({"a": b"b"}, one)
+    assert await append(writer, b"x") == 0
+    assert (await store.info(writer.ledger_id)).properties == {"a": b"b"}
+
+
 async def a_deleted_ledger_is_gone(store: LedgerStore) -> None:
     writer = await store.create({})
     await append(writer, b"x")
@@ -198,5 +207,6 @@ CHECKS: list[Check] = [
     an_open_ledger_is_known_as_open,
     recovery_takes_the_ledger_from_its_writer,
     ids_are_not_used_twice,
+    sizes_may_be_asked_for,
     a_deleted_ledger_is_gone,
 ]

@@ -5,6 +5,10 @@ properties of a cursor with Pulsar's name and form (`MessageDeduplication.java` 
 is not a subscription: it holds no entry back, because a snapshot is stored before entries are
 deleted.
 
+Snapshots bound what is read again when a topic is loaded after a crash. One is taken when enough
+entries were stored since the last one, and when the last one is old enough (`snapshot_if_due`);
+whichever rule comes first, and both count anew from there.
+
 Invariant: the sequence ids cover every message since deduplication was turned on. When it is turned
 off they are deleted, because they would miss messages from then on.
 """
@@ -21,16 +25,18 @@ from magnetar.core.ledger.log.appends import Appended
 from magnetar.core.ledger.log.chain import Position
 from magnetar.core.ledger.log.managed_ledger import ManagedLedger
 from magnetar.core.ledger.storage import Storage
+from magnetar.core.policy.policies import Effective
 from magnetar.core.topic.publishing.sequences import ProducerSequences
 
 CURSOR: Final = "pulsar.dedup"
-SNAPSHOT_POLICY: Final = SnapshotPolicy("sequence ids", entries=1_000, pause_ms=1_000)
+PAUSE_MS: Final = 1_000
+"""The least time between two snapshots, however many entries are stored."""
 
 
 class Deduplication:
     """See the module's docstring."""
 
-    def __init__(self, storage: Storage, ledger: ManagedLedger) -> None:
+    def __init__(self, storage: Storage, ledger: ManagedLedger, policies: Effective) -> None:
         self.sequences: ProducerSequences | None = None
         """None while deduplication is off."""
         self._stored = False
@@ -38,6 +44,9 @@ class Deduplication:
         self._fold: Fold[dict[str, int]] | None = None
         self._storage = storage
         self._ledger = ledger
+        self._rules = SnapshotPolicy(
+            "sequence ids", entries=policies.deduplication_entries_interval, pause_ms=PAUSE_MS
+        )
         self._seen: dict[str, tuple[int, int]] = {}
         """For each name, the last stored id as of the last `forget_silent`, and since when it has
         not changed: so no message has to note the time."""
@@ -71,7 +80,7 @@ class Deduplication:
 
     def _new_fold(self, sequences: ProducerSequences) -> Fold[dict[str, int]]:
         snapshots = CursorSnapshots(self._storage, self._ledger, CURSOR)
-        return Fold(self._storage, self._ledger, sequences, snapshots, SNAPSHOT_POLICY)
+        return Fold(self._storage, self._ledger, sequences, snapshots, self._rules)
 
     # -- publishing ---------------------------------------------------------------------------
 
@@ -119,6 +128,14 @@ class Deduplication:
                 self._fold.changed()
             else:
                 self._seen[name] = (highest, since_ms)
+
+    async def snapshot_if_due(self, interval_seconds: int) -> None:
+        """Store the sequence ids if that is so long ago and anything has changed; 0: never.
+
+        Pulsar's `deduplicationSnapshotIntervalSeconds` (`MessageDeduplication.takeSnapshot`).
+        """
+        if self._fold is not None and interval_seconds > 0:
+            await self._fold.save_if_old(interval_seconds * 1000)
 
     # -- life of the topic --------------------------------------------------------------------
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any, Final
 
 import msgspec
+from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from magnetar.core.kernel.errors import AlreadyExists, Invalid
+from magnetar.core.kernel.errors import AlreadyExists
 from magnetar.wire.http.request import AdminRequest, parsed
 from magnetar.wire.http.rights import Needs
 from magnetar.wire.http.routes import JSON, Table
@@ -50,11 +51,16 @@ async def get_peers(request: AdminRequest) -> list[str]:
 
 
 async def set_peers(request: AdminRequest) -> None:
+    """Without any, or with `null`, it has none. `pulsarctl` sends one without a name where none is
+    given: that one does not exist (Apache's broker fails at its path, with 500).
+    """
     peers = await request.value(list[str]) or []
     known = await request.broker.catalog.clusters()
     for peer in peers:
-        if peer not in known or peer == request.part("cluster"):
-            raise Invalid(f"{peer} is no other cluster")
+        if peer.lower() == request.part("cluster").lower():
+            raise HTTPException(412, f"{peer} itself can't be part of peer-list")
+        if peer not in known:
+            raise HTTPException(412, f"Peer cluster {peer} does not exist")
     data = await _data(request) | {"peerClusterNames": peers}
     body = msgspec.json.encode(data)
     await request.broker.catalog.put_cluster(request.part("cluster"), body, create=False)

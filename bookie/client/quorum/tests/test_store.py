@@ -4,6 +4,7 @@ import pytest
 import trio
 
 from magnetar.core.kernel.errors import StorageFailed
+from magnetar.core.ports.ledger_store import Quorums
 from magnetar.core.ports.tests.contract_ledger_store import CHECKS
 
 
@@ -38,3 +39,18 @@ async def test_too_few_bookies_are_told(cluster, caplog):
         "3 bookies take writes",
         "fewer than 5 bookies take writes",
     ]
+
+
+async def test_a_ledger_has_the_sizes_that_are_asked_for(cluster, caplog):
+    async with cluster.client(1, 1, 1) as store:
+        assert store.writable(Quorums(3, 2, 2))
+        writer = await store.create({}, Quorums(3, 2, 2))
+        usual = await store.create({})
+        sizes = [(each.view.striping, len(each.view.last_segment[1])) for each in (writer, usual)]
+        assert sizes == [((3, 2, 2), 3), ((1, 1, 1), 1)]
+        with pytest.raises(StorageFailed, match="a ledger needs 4 bookies, and 3 take writes"):
+            await store.create({}, Quorums(4, 2, 2))
+        assert store.refusal(Quorums(4, 2, 2)).endswith("fewer than 4 bookies take writes")
+        assert not store.writable(Quorums(4, 2, 2))
+        assert store.writable()
+    assert caplog.messages == []

@@ -11,6 +11,7 @@ from magnetar.core.ledger import formats
 from magnetar.core.ledger.cursor import cursor as module
 from magnetar.core.ledger.cursor.cursor import Cursor
 from magnetar.core.ledger.log.chain import START, Position
+from magnetar.core.ledger.log.log_rules import LogRules
 from magnetar.core.ledger.log.managed_ledger import LogState, ManagedLedger
 from magnetar.core.ledger.log.trim import RollLimits
 from magnetar.core.ledger.read.tail_cache import Slice
@@ -63,6 +64,44 @@ async def test_many_changes_are_one_save(bench_: Bench) -> None:
     assert len(bench_.ledgers.ledgers[1].entries) == 2
     assert state(await opened(bench_, ledger)) == state(cursor)
     assert state(cursor) == ((0, 4), [((0, 6), (0, 7))], [((0, 9), 0b101)])
+
+
+async def test_a_policy_says_how_often_it_is_saved_unless_somebody_waits(bench_: Bench) -> None:
+    ledger = await log_of(bench_, 10)
+    ledger.rules = LogRules(NEVER, save_pause_seconds=10)
+    cursor = await created(bench_, ledger)
+    saved: list[int] = []
+    for entry_id in range(6):
+        cursor.ack_range(0, entry_id, entry_id)
+        await bench_.flush_cursors()
+        saved.append((await opened(bench_, ledger)).mark_delete[1])
+        bench_.clock.forward(4)
+    assert saved == [0, 0, 0, 3, 3, 3]
+    cursor.ack_range(0, 6, 6)
+    await cursor.saved()
+    assert (await opened(bench_, ledger)).mark_delete == (0, 6)
+    bench_.clock.forward(9)
+    cursor.ack_range(0, 7, 7)
+    await bench_.flush_cursors()
+    assert (await opened(bench_, ledger)).mark_delete == (0, 6)
+    assert set(bench_.dirty_cursors) == {cursor}
+    ledger.rules = LogRules(NEVER)
+    await bench_.flush_cursors()
+    assert (await opened(bench_, ledger)).mark_delete == (0, 7)
+    assert bench_.dirty_cursors == []
+
+
+async def test_what_waits_for_the_rate_is_saved_at_the_end(bench_: Bench) -> None:
+    ledger = await log_of(bench_, 10)
+    ledger.rules = LogRules(NEVER, save_pause_seconds=10)
+    cursor = await created(bench_, ledger)
+    for entry_id in range(2):
+        cursor.ack_range(0, entry_id, entry_id)
+        await bench_.flush_cursors()
+    await cursor.close()
+    assert (await opened(bench_, ledger)).mark_delete == (0, 1)
+    await bench_.flush_cursors()
+    assert bench_.dirty_cursors == []
 
 
 async def test_a_ledger_that_a_recovery_has_closed_is_noticed_by_nobody(bench_: Bench) -> None:

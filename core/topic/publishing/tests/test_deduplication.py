@@ -1,7 +1,6 @@
 """Deduplication: what is sent again is known again, over restarts, and without end of memory."""
 
 import pytest
-from msgspec.structs import replace
 
 from magnetar.core.kernel.errors import StorageFailed
 from magnetar.core.policy.policies import Effective, NamespacePolicies, TopicPolicies, effective
@@ -10,7 +9,6 @@ from magnetar.core.testing.bench import Bench, settled
 from magnetar.core.testing.client import ClientProducer
 from magnetar.core.testing.entries import entry
 from magnetar.core.topic.persistent_topic import PersistentTopic
-from magnetar.core.topic.publishing import deduplication
 from magnetar.core.topic.publishing.sequences import Verdict
 
 ON = {"deduplication": True}
@@ -81,13 +79,8 @@ async def test_snapshots_let_entries_go(desk: Bench) -> None:
     assert judged(again, 0, 6, 7) == [DUPLICATE, DUPLICATE, NEW]
 
 
-async def test_snapshots_are_taken_every_thousand_messages_but_not_twice_a_second(
-    desk: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(
-        deduplication, "SNAPSHOT_POLICY", replace(deduplication.SNAPSHOT_POLICY, entries=2)
-    )
-    topic = await desk.topic(**ON)
+async def test_snapshots_are_taken_every_few_entries_but_not_twice_a_second(desk: Bench) -> None:
+    topic = await desk.topic(**ON, deduplication_entries_interval=2)
     await publish(topic, 0, 1, 2, 3)
     (fold,) = topic.ledger.followers
     first = fold.position
@@ -97,6 +90,61 @@ async def test_snapshots_are_taken_every_thousand_messages_but_not_twice_a_secon
     desk.clock.forward(1)
     await publish(topic, 6)
     assert fold.position == topic.ledger.chain.confirmed
+
+
+async def test_snapshots_are_taken_when_the_last_one_is_old(desk: Bench) -> None:
+    topic = await desk.topic(**ON)
+    await publish(topic, 0)
+    (fold,) = topic.ledger.followers
+    await topic.deduplication.snapshot_if_due(60)
+    assert fold.position == topic.ledger.chain.confirmed, "the first one is due at once"
+    first = fold.position
+    await publish(topic, 1)
+    for forward, seconds in ((59, 60), (1000, 0), (1000, 1060 + 1000)):
+        desk.clock.forward(forward)
+        await topic.deduplication.snapshot_if_due(seconds)
+        assert fold.position == first
+    desk.clock.forward(1)
+    await topic.deduplication.snapshot_if_due(2060)
+    assert fold.position == topic.ledger.chain.confirmed
+
+
+async def test_snapshots_by_entries_delay_those_by_time(desk: Bench) -> None:
+    topic = await desk.topic(**ON, deduplication_entries_interval=2)
+    desk.clock.forward(50)
+    await publish(topic, 0, 1)
+    (fold,) = topic.ledger.followers
+    assert fold.position == (by_entries := topic.ledger.chain.confirmed)
+    await publish(topic, 2)
+    desk.clock.forward(59)
+    await topic.deduplication.snapshot_if_due(60)
+    assert fold.position == by_entries
+    desk.clock.forward(1)
+    await topic.deduplication.snapshot_if_due(60)
+    assert fold.position > by_entries
+
+
+async def test_a_snapshot_that_is_due_and_fails_comes_later(
+    desk: Bench, caplog: pytest.LogCaptureFixture
+) -> None:
+    topic = await desk.topic(**ON)
+    await publish(topic, 0)
+    (fold,) = topic.ledger.followers
+    desk.ledgers.create_failure = StorageFailed("no disk")
+    await topic.deduplication.snapshot_if_due(60)
+    assert fold.position < topic.ledger.chain.confirmed
+    assert "no snapshot of sequence ids: no disk" in caplog.text
+    desk.ledgers.create_failure = None
+    desk.clock.forward(60)
+    await topic.deduplication.snapshot_if_due(60)
+    assert fold.position == topic.ledger.chain.confirmed
+
+
+async def test_without_deduplication_nothing_is_due(desk: Bench) -> None:
+    topic = await desk.topic()
+    await publish(topic, 0)
+    await topic.deduplication.snapshot_if_due(1)
+    assert not await desk.metadata.children(topic.ledger.path)
 
 
 async def test_a_cursor_of_an_older_version_is_read(desk: Bench) -> None:

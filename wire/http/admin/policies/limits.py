@@ -18,12 +18,12 @@ from magnetar.core.broker.catalog import PARTITIONS_MAX
 from magnetar.core.kernel.errors import Invalid
 from magnetar.core.policy.declaration import Levels, Policy, Scope
 from magnetar.core.policy.java_values import fields_of
+from magnetar.core.policy.persistence import Persistence
 from magnetar.core.policy.policies import NamespacePolicies
 from magnetar.core.policy.values import (
     SUBSCRIPTION_TYPES,
     AutoTopicCreation,
     BacklogQuota,
-    Persistence,
     QuotaType,
     Retention,
 )
@@ -47,6 +47,8 @@ LONGS: Final = frozenset(
     ]
 )
 """Fields of 64 bits; all other numbers of policies have 32 in Java."""
+BOOKIES_MAX: Final = 5
+"""Of one ledger; Apache's `managedLedgerMaxEnsembleSize`, `...WriteQuorum` and `...AckQuorum`."""
 AUTH_MODES: Final = ("None", "Prefix")
 
 
@@ -148,7 +150,11 @@ def _check_message_size(request: AdminRequest, scope: Scope, sent: int) -> None:
 def _check_persistence(_ask: AdminRequest, _scope: Scope, sent: Persistence) -> None:
     ensemble, write = sent.bookkeeper_ensemble, sent.bookkeeper_write_quorum
     ack = sent.bookkeeper_ack_quorum
-    if not ensemble >= write >= ack > 0:
+    for name, size in (("Ensemble", ensemble), ("WriteQuorum", write), ("AckQuorum", ack)):
+        if not 0 < size <= BOOKIES_MAX:
+            text = f"Bookkeeper-{name} must be <= {BOOKIES_MAX} and > 0."
+            raise HTTPException(400, text)
+    if not sent.can_be:
         text = f"Bookkeeper Ensemble ({ensemble}) >= WriteQuorum ({write}) >= AckQuorum ({ack})"
         raise HTTPException(400, text)
 

@@ -26,7 +26,7 @@ APPLIED = {
         "bookkeeperEnsemble": 1,
         "bookkeeperWriteQuorum": 1,
         "bookkeeperAckQuorum": 1,
-        "managedLedgerMaxMarkDeleteRate": 1.0,
+        "managedLedgerMaxMarkDeleteRate": 0.0,
     },
     "schemaCompatibilityStrategy": "FULL",
     "replication": ["standalone"],
@@ -35,7 +35,8 @@ APPLIED = {
     "dispatcherPauseOnAckStatePersistent": False,
 }
 APPLIED["subscriptionDispatchRate"] = APPLIED["replicatorDispatchRate"] = APPLIED["dispatchRate"]
-"""As Apache's broker (4.2.4) answers where nobody has decided anything."""
+"""As Apache's broker (4.2.4) answers where nobody has decided anything, but for the rate: there is
+no limit here, and 1.0 there."""
 
 
 @pytest.mark.parametrize("policy", APPLIED)
@@ -59,6 +60,19 @@ async def test_the_namespace_is_asked_before_the_broker(guest: Visitor, policy: 
     other = False if value is True else value
     await guest.does("POST", f"{HERE}/{policy}", other)
     assert await guest.get(f"{HERE}/{policy}?applied=true") == other
+
+
+async def test_the_interval_of_snapshots_reaches_loaded_topics(guest: Visitor) -> None:
+    topic: Any = await guest.topic("a")
+    name = "deduplicationSnapshotInterval"
+    seen = [topic.policies.deduplication_snapshot_interval]
+    for method, here, value in (
+        ("POST", SPACE, 50), ("POST", HERE, 0), ("DELETE", HERE, None), ("DELETE", SPACE, None)
+    ):  # fmt: skip
+        await guest.does(method, f"{here}/{name}", value)
+        await wait_all_tasks_blocked()
+        seen.append(topic.policies.deduplication_snapshot_interval)
+    assert seen == [120, 50, 0, 50, 120]
 
 
 class Extended(Effective, frozen=True, kw_only=True):

@@ -74,6 +74,30 @@ REFUSED = [
     ),
     (
         400,
+        "persistence",
+        {"bookkeeperEnsemble": 2, "bookkeeperWriteQuorum": 1, "bookkeeperAckQuorum": 2},
+        "Bookkeeper Ensemble (2) >= WriteQuorum (1) >= AckQuorum (2)",
+    ),
+    (
+        400,
+        "persistence",
+        {"bookkeeperEnsemble": 6},
+        "Bookkeeper-Ensemble must be <= 5 and > 0.",
+    ),
+    (
+        400,
+        "persistence",
+        {"bookkeeperWriteQuorum": -1},
+        "Bookkeeper-WriteQuorum must be <= 5 and > 0.",
+    ),
+    (
+        400,
+        "persistence",
+        {"bookkeeperAckQuorum": 0},
+        "Bookkeeper-AckQuorum must be <= 5 and > 0.",
+    ),
+    (
+        400,
         "retention",
         {"retentionTimeInMinutes": -2, "retentionSizeInMB": 0},
         "Invalid retention policy: time limit must be >= -1",

@@ -51,6 +51,33 @@ async def test_added_and_shown(visitor: Visitor) -> None:
     await visitor.fails(400, "GET", f"{HERE}/schema/last")
 
 
+@pytest.mark.parametrize(
+    ("name", "is_taken"),
+    [
+        ("a%00b", True),
+        ("a%0Ab", True),
+        ("x" * 3000, True),
+        ("%C3%A4", True),
+        ("x" * 4097, False),
+        ("%C3%A4" * 2049, False),
+    ],
+)
+async def test_names_are_those_that_topics_may_have(
+    visitor: Visitor, name: str, is_taken: bool
+) -> None:
+    """Nothing more is taken than where a topic is created, and nothing less."""
+    topic = f"/admin/v2/persistent/public/default/{name}"
+    schema = f"/admin/v2/schemas/public/default/{name}"
+    if not is_taken:
+        why = "the name of a topic may have at most 4096 bytes"
+        assert await visitor.fails(412, "PUT", topic) == why
+        assert await visitor.fails(412, "POST", f"{schema}/schema", ONE) == why
+        return
+    assert await add(visitor, ONE, schema) == {"version": {"version": 0}}
+    await visitor.does("PUT", topic)
+    assert (await visitor.get(f"{schema}/schema"))["data"] == ONE["schema"]
+
+
 async def test_properties_are_texts(visitor: Visitor) -> None:
     """Numbers and booleans are taken for them, as by Apache's broker (4.2.4, as seen)."""
     body = {"type": "STRING", "schema": "", "properties": {"a": 1, "b": True, "c": 1.5, "d": "x"}}

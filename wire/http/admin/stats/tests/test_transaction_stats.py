@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
+from trio.testing import wait_all_tasks_blocked
 
 from magnetar.core.entry.pulsar import form
+from magnetar.core.kernel.errors import TransactionNotFound, WrongTransactionState
 from magnetar.core.kernel.names import TopicName
 from magnetar.core.security.tests.people import guarded
 from magnetar.core.testing.client import attached
@@ -16,6 +18,7 @@ from magnetar.core.testing.entries import entry, part
 from magnetar.core.testing.metadata import remove
 from magnetar.core.topic.subscription.subscription import SubscriptionType
 from magnetar.core.transactions.topic_transactions import RECORDS, TopicTransactions
+from magnetar.core.transactions.transaction_id import TransactionId
 from magnetar.wire.http.admin.stats.transaction_stats import TABLE
 from magnetar.wire.http.tests.visitor import Visitor, visiting
 
@@ -23,6 +26,7 @@ DOCS = Path(__file__).resolve().parents[5] / "docs/admin.md"
 NAMES = {"timeout": "MS"}
 HERE = "/admin/v3/transactions"
 TOPIC = TopicName.parse("t")
+OVER = (TransactionNotFound, WrongTransactionState)
 
 
 def mine(_owner: str) -> bool:
@@ -161,6 +165,46 @@ async def test_coordinators(visitor: Visitor) -> None:
     assert {each["state"] for each in found.values()} == {"Ready"}
     assert len(found) == 16
     await visitor.fails(503, "GET", f"{HERE}/coordinatorStats?coordinatorId=16")
+
+
+async def test_below_the_low_water_mark_all_is_over(visitor: Visitor) -> None:
+    """It is one less than the number of the oldest one that is open; -1 while none is."""
+    await visitor.topic("t")
+    transactions, keys = given(visitor), []
+    for _ in range(5):
+        keys.append(await transactions.begin(2, 60_000, "me"))
+        await transactions.add_topics(keys[-1], [TOPIC.full], mine)
+        await transactions.add_subscriptions(keys[-1], [("t", "s")], mine)
+    await transactions.begin(3, 60_000, "me")  # of another coordinator
+    outcomes: dict[TransactionId, bool] = {}
+    marks = []
+    for turn, place in enumerate((None, 2, 0, 4, 1, 3)):
+        if place is not None:
+            outcomes[keys[place]] = bool(turn % 2)
+            await transactions.end(keys[place], mine, commit=bool(turn % 2))
+        if turn % 2:  # as after a crash
+            transactions = given(visitor)
+            await transactions.open()
+            await wait_all_tasks_blocked()
+        found = await visitor.get(f"{HERE}/coordinatorStats?coordinatorId=2")
+        mark = found["lowWaterMark"]
+        marks.append(mark if mark < 0 else mark - keys[0][1])
+        for key in keys:
+            if key not in outcomes:
+                assert key[1] > mark
+                transactions.check_publish(key, TOPIC, mine)
+                transactions.check_acknowledge(key, TOPIC, "s", mine)
+                continue
+            with pytest.raises(OVER):
+                transactions.check_publish(key, TOPIC, mine)
+            with pytest.raises(OVER):
+                transactions.check_acknowledge(key, TOPIC, "s", mine)
+            with pytest.raises(OVER):
+                await transactions.add_topics(key, [TOPIC.full], mine)
+            with pytest.raises(OVER):
+                await transactions.end(key, mine, commit=not outcomes[key])
+    assert marks == [-1, -1, 0, 0, 2, -1]
+    assert await transactions.begin(2, 60_000, "me") > keys[-1], "no number is given twice"
 
 
 async def test_coordinators_are_found_over_http(visitor: Visitor) -> None:
