@@ -21,8 +21,9 @@ from magnetar.core.kernel.clock import Clock
 from magnetar.core.kernel.throttle import Throttle, wait_seconds
 from magnetar.core.link.memory.pauses import PAUSE_RATE
 
-LOOK_SECONDS: Final = 15.0
-"""The longest wait before `meanwhile` is called again: clients close silent connections."""
+LOOK_SECONDS: Final = 1.0
+"""The longest wait before `meanwhile` is called again, since clients close silent connections, and
+before a rate that was lifted is noticed."""
 
 
 class PausedConnection(Protocol):
