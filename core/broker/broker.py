@@ -59,6 +59,8 @@ from magnetar.core.ledger.storage import Storage, UnsavedCursor
 from magnetar.core.policy.policies import Effective
 from magnetar.core.ports.ledger_store import LedgerStore
 from magnetar.core.ports.metadata_store import MetadataStore
+from magnetar.core.quotas.resource_group import ResourceGroup
+from magnetar.core.quotas.resource_groups import ResourceGroups
 from magnetar.core.schema.registry import SIZE_MAX, SchemaRegistry
 from magnetar.core.security.access import Access
 from magnetar.core.topic.environment import Environment
@@ -130,8 +132,7 @@ class Broker:
         self.tail_cache = TailCache(settings.tail_cache_bytes_max)
         self.kept_rows = KeptRows(self.topics)
         self.housekeeping = Housekeeping(self)
-        self.publish_throttle = throttle_for(settings.publish_rate, None, clock.monotonic())
-        """The throttle of all topics together; None without a limit."""
+        self.groups = ResourceGroups(metadata, clock, self._refresh_group)
         self._schedule = schedule
         work = SweepWork(clock, schedule, gathers=settings.gathers_appends)
         self.dispatch, self.store = work.dispatch, work.store
@@ -156,6 +157,7 @@ class Broker:
             self._lost,
             settings.division,
             loaded=LoadedEntries(settings.loaded_bytes_max),
+            publish_throttle=throttle_for(settings.publish_rate, None, clock.monotonic()),
         )
         self._dirty_cursors: list[UnsavedCursor] = []
         self._locks: dict[str, trio.Lock] = {}
@@ -181,7 +183,9 @@ class Broker:
             await self.catalog.open()
             self.schemas.open()
             await self.rules.open()
+            self.groups.open()
             nursery.start_soon(self.rules.run)
+            nursery.start_soon(self.groups.run)
             if self.access.asks:
                 nursery.start_soon(self.access.live.run, self.clock)
             nursery.start_soon(self._flush_cursors)
@@ -287,16 +291,29 @@ class Broker:
                 await self._put_away(topic)
 
     async def _load(self, name: TopicName) -> Topic:
-        policies = await self.catalog.effective(name)
+        policies, group = await self._in_force(name)
+        changes = self.catalog.changes
         topic: Topic
         if name.persistent:
             topic = PersistentTopic(self.env, name, policies)
         else:
             topic = NonPersistentTopic(self.env, name, policies)
+        topic.join(group)
         await topic.load()
         self.topics[name.full] = topic
         self.kept_rows.loaded(name, topic)
+        if self.catalog.changes != changes:
+            await self._refresh_policies_of(topic)  # they were changed while it was loaded
         return topic
+
+    async def _in_force(self, name: TopicName) -> tuple[Effective, ResourceGroup | None]:
+        """The policies of a topic, and its resource group, of one moment."""
+        while True:
+            changes = self.catalog.changes
+            policies = await self.catalog.effective(name)
+            group = await self.groups.find(policies.resource_group)
+            if self.catalog.changes == changes:
+                return policies, group
 
     async def _check_may_exist(
         self, name: TopicName, *, create: bool, by_order: bool, any_name: bool
@@ -441,10 +458,21 @@ class Broker:
 
     async def _refresh_policies_of(self, topic: Topic) -> None:
         try:
-            topic.set_policies(await self.catalog.effective(topic.name))
+            policies, group = await self._in_force(topic.name)
         except BrokerError as error:
             # the namespace is deleted, or cannot be read: the old policies hold
             log.warning("%s: its policies stay as they were: %s", topic.name, error)
+            return
+        topic.set_policies(policies)
+        topic.join(group)
+
+    async def _refresh_group(self, group: ResourceGroup) -> None:
+        """The rates of a resource group have changed."""
+        for count, topic in enumerate(list(self.topics.values())):
+            if count % POLICIES_PER_REST == 0:
+                await trio.lowlevel.checkpoint()
+            if topic.throttles.group is group:
+                topic.join(group)
 
     # -- cursors ------------------------------------------------------------------------------
 

@@ -27,11 +27,11 @@ async def test_a_debt_is_paid_by_waiting(autojump_clock: MockClock) -> None:
     async with trio.open_nursery() as nursery:
         publish = ConnectionThrottle(Now(), nursery.start_soon, line, lambda _: True)
         throttle = Throttle(RateLimit(messages=10), trio.current_time())
-        publish.spend((throttle, None), 5, 100)
+        publish.spend((throttle,), 5, 100)
         assert not line.paused
         assert publish.wait_seconds == 0
         began = trio.current_time()
-        publish.spend((throttle, None), 25, 100)
+        publish.spend((throttle,), 25, 100)
         assert line.paused
         assert 1.9 < publish.wait_seconds < 2.1
     assert not line.paused

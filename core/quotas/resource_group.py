@@ -1,0 +1,96 @@
+"""A resource group: rates that all topics of some namespaces share (PIP-82 of Pulsar).
+
+The record is Apache's, at its path (`ResourceGroup.java`, `ResourceGroupResources.java` of 4.2). A
+field that is left out, 0 and -1 are no limit. The group is the one of a record that loaded topics
+count against: its buckets are these objects, whichever topic takes from them.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import trio
+from msgspec import Struct
+
+from magnetar.core.kernel.clock import Clock
+from magnetar.core.kernel.throttle import RateLimit, Throttle, throttle_for
+
+PATH: Final = "/admin/resourcegroups"
+TURN_SECONDS: Final = 0.001
+"""The shortest turn: within it a sweep of the link delivers what may be delivered now."""
+
+
+class GroupRates(Struct, frozen=True, rename="camel"):
+    """The rates as tools send them and as they are stored, in a second."""
+
+    publish_rate_in_msgs: int | None = None
+    publish_rate_in_bytes: int | None = None
+    dispatch_rate_in_msgs: int | None = None
+    dispatch_rate_in_bytes: int | None = None
+
+    def over(self, before: GroupRates) -> GroupRates:
+        """These rates, and those before where these name none; all have a number."""
+        pairs = ((getattr(self, name), getattr(before, name)) for name in self.__struct_fields__)
+        return GroupRates(*(was if rate is None else rate for rate, was in pairs))
+
+    @property
+    def publish(self) -> RateLimit:
+        return _limit(self.publish_rate_in_msgs, self.publish_rate_in_bytes)
+
+    @property
+    def dispatch(self) -> RateLimit:
+        return _limit(self.dispatch_rate_in_msgs, self.dispatch_rate_in_bytes)
+
+
+NO_RATES: Final = GroupRates(-1, -1, -1, -1)
+"""What Apache's broker stores for fields that nobody has named."""
+
+
+def _limit(messages: int | None, size: int | None) -> RateLimit:
+    return RateLimit(max(messages or 0, 0), max(size or 0, 0))
+
+
+class DispatchTurns:
+    """The subscriptions of all topics that wait for one dispatch rate.
+
+    The first one to look would take all that there is, each time. So they go on one after the
+    other, in the order in which they began to wait (trio's lock is fair), and nobody wakes up for
+    the messages that another one gets.
+    """
+
+    __slots__ = ("_lock", "throttle")
+
+    def __init__(self, throttle: Throttle) -> None:
+        self.throttle = throttle
+        self._lock = trio.Lock()
+
+    async def take(self, clock: Clock) -> None:
+        """Wait until it is the caller's turn, and something may be delivered."""
+        async with self._lock:
+            wait = self.throttle.wait_seconds(clock.monotonic())
+            await trio.sleep(max(wait, TURN_SECONDS))
+
+
+class ResourceGroup:
+    """The buckets of a group. None is no limit: then nothing is counted."""
+
+    __slots__ = ("__weakref__", "dispatch", "known", "name", "publish", "turns")
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.known = False
+        """Whether the record has been read; there may be none."""
+        self.publish: Throttle | None = None
+        self.dispatch: Throttle | None = None
+        self.turns: DispatchTurns | None = None
+        """Of the subscriptions that wait for the dispatch rate."""
+
+    def set(self, rates: GroupRates, now: float) -> bool:
+        """Have these rates from now on; returns whether a bucket has come, gone or changed."""
+        before = self.publish, self.dispatch
+        self.publish = throttle_for(rates.publish, self.publish, now)
+        self.dispatch = throttle_for(rates.dispatch, self.dispatch, now)
+        if self.dispatch is not before[1]:
+            self.turns = None if self.dispatch is None else DispatchTurns(self.dispatch)
+        self.known = True
+        return (self.publish, self.dispatch) != before
