@@ -58,7 +58,7 @@ class ResourceGroups:
         self._changed = changed
         self._live: WeakValueDictionary[str, ResourceGroup] = WeakValueDictionary()
         self._paths = ChangedPaths("resource groups", self._load)
-        self.run = self._paths.run
+        self.run, self.settled = self._paths.run, self._paths.settled
         self.naming = trio.Lock()
         """Held while a namespace is put into a group, and while one is deleted that none is in."""
 
@@ -77,7 +77,7 @@ class ResourceGroups:
             group = self._live[name] = ResourceGroup(name)
             self._paths.note(f"{PATH}/{name}")
         if not group.known:
-            await self._paths.settled()
+            await self.settled()
         return group
 
     async def _load(self, path: str) -> bool:
@@ -149,7 +149,7 @@ class ResourceGroups:
 
     async def _apply(self, name: str) -> None:
         self._paths.note(_path(name))
-        await self._paths.settled()
+        await self.settled()
 
 
 def _path(name: str) -> str:

@@ -27,6 +27,7 @@ from magnetar.core.testing.ledgers import MemoryLedgers
 from magnetar.core.topic.persistent_topic import PersistentTopic
 from magnetar.core.topic.subscription.dispatch_limit import DispatchLimit
 from magnetar.core.topic.subscription.subscription import SubscriptionType
+from magnetar.core.topic.throttles import GroupShare
 from magnetar.core.topic.topic import Topic
 
 ONE, OTHER = NamespaceName.parse("public/one"), NamespaceName.parse("public/other")
@@ -64,6 +65,13 @@ def rates(topic: Topic) -> tuple[list[float], list[float]]:
     )
 
 
+def bucket_of(topic: Topic) -> object:
+    """The bucket of its group."""
+    (share,) = topic.throttles.publish
+    assert isinstance(share, GroupShare)
+    return share.of
+
+
 async def test_all_topics_of_a_namespace_are_in_its_group() -> None:
     async with started() as broker:
         before = [await broker.topic(name) for name in (A, VOLATILE, ELSEWHERE)]
@@ -71,13 +79,13 @@ async def test_all_topics_of_a_namespace_are_in_its_group() -> None:
         await put_into(broker, ONE, "g")
         topics = [*before, await broker.topic(B)]
         limited = [each for each in topics if each.name.namespace == ONE]
-        assert len({id(each.throttles.publish[0]) for each in limited}) == 1
+        assert len({id(bucket_of(each)) for each in limited}) == 1
         assert [rates(topic) for topic in limited] == [([5], [5])] * 3
         assert rates(before[2]) == ([], [])
         await broker.groups.put("g", GroupRates(7, -1, 0, -1))
         assert [rates(topic) for topic in limited] == [([7], [])] * 3
         await put_into(broker, OTHER, "g")
-        assert before[2].throttles.publish == before[0].throttles.publish
+        assert bucket_of(before[2]) is bucket_of(before[0])
         await put_into(broker, ONE, None)
         assert [rates(topic) for topic in limited] == [([], [])] * 3
         assert rates(before[2]) == ([7], [])

@@ -104,7 +104,7 @@ async def test_all_are_read_again_when_the_root_is_reported(desk: Desk) -> None:
         value = b'{"publishRateInMsgs": 5}'
         desk.metadata._values[f"{PATH}/{name}"] = Versioned(value, 0)  # nobody reports it
     desk.groups._paths.note(PATH)
-    await desk.groups._paths.settled()
+    await desk.groups.settled()
     assert all(group.publish is not None for group in groups)
     assert desk.changes == ["a", "b"]
 

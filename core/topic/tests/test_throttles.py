@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import inf
+
 from magnetar.core.kernel.rates import Inflow, Rates
 from magnetar.core.kernel.throttle import RateLimit, Throttle
 from magnetar.core.policy.policies import Effective
@@ -42,6 +44,29 @@ def test_topics_of_a_group_share_its_buckets() -> None:
     for throttles in (one, other):
         throttles.group = group
         throttles.set(Effective(), INFLOW)
-    assert one.publish == other.publish
-    assert one.publish[0] is other.publish[0]
     assert one.dispatch[0] is other.dispatch[0]
+    mine, theirs = one.publish[0], other.publish[0]
+    mine.spend(15, 0)
+    assert theirs.wait_seconds(0.0) == mine.wait_seconds(0.0) > 2
+    assert theirs.allowance(0.0) == (-10, inf)
+
+
+def test_who_waits_because_of_a_topic_goes_on_when_it_leaves() -> None:
+    group = ResourceGroup("g")
+    group.set(GroupRates(1), 0.0)
+    one, other = (TopicThrottles(None, FixedClock()) for _ in range(2))
+    for throttles in (one, other):
+        throttles.group = group
+        throttles.set(Effective(), INFLOW)
+    mine, theirs = one.publish[0], other.publish[0]
+    mine.spend(1_000, 0)
+    one.set(Effective(), INFLOW)
+    assert one.publish == (mine,), "nothing has changed"
+    one.group = None
+    one.set(Effective(), INFLOW)
+    assert one.publish == ()
+    assert mine.wait_seconds(0.0) == 0
+    mine.spend(1_000, 0)
+    assert 990 < theirs.wait_seconds(0.0) < 1_000
+    group.set(GroupRates(2), 0.0)
+    assert theirs.wait_seconds(0.0) == 0
