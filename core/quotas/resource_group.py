@@ -71,10 +71,41 @@ class DispatchTurns:
             await trio.sleep(max(wait, TURN_SECONDS))
 
 
+class GroupUse(Struct):
+    """What has counted against one rate of a group since one of its topics was loaded."""
+
+    messages: float = 0
+    bytes: float = 0
+
+
+class GroupBucket(Throttle):
+    """A bucket that counts what is taken."""
+
+    __slots__ = ("_use",)
+
+    def __init__(self, limit: RateLimit, now: float, use: GroupUse) -> None:
+        super().__init__(limit, now)
+        self._use = use
+
+    def spend(self, messages: float, size: float) -> None:
+        super().spend(messages, size)
+        self._use.messages += messages
+        self._use.bytes += size
+
+
 class ResourceGroup:
     """The buckets of a group. None is no limit: then nothing is counted."""
 
-    __slots__ = ("__weakref__", "dispatch", "known", "name", "publish", "turns")
+    __slots__ = (
+        "__weakref__",
+        "delivered",
+        "dispatch",
+        "known",
+        "name",
+        "publish",
+        "published",
+        "turns",
+    )
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -82,15 +113,23 @@ class ResourceGroup:
         """Whether the record has been read; there may be none."""
         self.publish: Throttle | None = None
         self.dispatch: Throttle | None = None
+        self.published, self.delivered = GroupUse(), GroupUse()
         self.turns: DispatchTurns | None = None
         """Of the subscriptions that wait for the dispatch rate."""
 
     def set(self, rates: GroupRates, now: float) -> bool:
         """Have these rates from now on; returns whether a bucket has come, gone or changed."""
         before = self.publish, self.dispatch
-        self.publish = throttle_for(rates.publish, self.publish, now)
-        self.dispatch = throttle_for(rates.dispatch, self.dispatch, now)
+        self.publish = _bucket(rates.publish, self.publish, now, self.published)
+        self.dispatch = _bucket(rates.dispatch, self.dispatch, now, self.delivered)
         if self.dispatch is not before[1]:
             self.turns = None if self.dispatch is None else DispatchTurns(self.dispatch)
         self.known = True
         return (self.publish, self.dispatch) != before
+
+
+def _bucket(
+    limit: RateLimit, before: Throttle | None, now: float, use: GroupUse
+) -> Throttle | None:
+    found = throttle_for(limit, before, now)
+    return found if found is None or found is before else GroupBucket(limit, now, use)

@@ -80,6 +80,10 @@ class ResourceGroups:
             await self.settled()
         return group
 
+    def live(self) -> list[ResourceGroup]:
+        """Those that loaded topics are in."""
+        return list(self._live.values())
+
     async def _load(self, path: str) -> bool:
         names = list(self._live) if path == PATH else [path.removeprefix(f"{PATH}/")]
         for name in names:

@@ -59,6 +59,19 @@ def test_buckets_come_stay_and_go() -> None:
     assert publish.wait_seconds(1.0) == 0, "who waits for it goes on"
 
 
+def test_what_is_taken_is_counted_whatever_the_rate_is_then() -> None:
+    group = ResourceGroup("g")
+    for rate in (5, 7):
+        group.set(GroupRates(rate, -1, rate, -1), 0.0)
+        assert group.publish is not None
+        assert group.dispatch is not None
+        group.publish.spend(3, 100)
+        group.dispatch.spend(2, 10)
+    assert (group.published.messages, group.published.bytes) == (6, 200)
+    assert (group.delivered.messages, group.delivered.bytes) == (4, 20)
+    assert group.publish.allowance(0.0)[0] == 4
+
+
 async def test_they_go_on_in_the_order_in_which_they_came(autojump_clock: MockClock) -> None:
     throttle = Throttle(RateLimit(1), trio.current_time())
     turns, order = DispatchTurns(throttle), []
