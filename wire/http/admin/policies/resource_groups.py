@@ -77,10 +77,13 @@ async def remove_group(request: AdminRequest) -> None:
 
 async def create_namespace(request: AdminRequest, policies: NamespacePolicies) -> None:
     """Create a namespace, perhaps in a group."""
-    async with request.broker.groups.naming:
-        if policies.resource_group:
-            await check_exists(request, policies.resource_group)
-        await request.broker.catalog.create_namespace(request.namespace, policies)
+    catalog, groups = request.broker.catalog, request.broker.groups
+    if not policies.resource_group:
+        await catalog.create_namespace(request.namespace, policies)
+        return
+    async with groups.naming:
+        await check_exists(request, policies.resource_group)
+        await catalog.create_namespace(request.namespace, policies)
 
 
 async def check_exists(request: AdminRequest, name: str) -> None:
