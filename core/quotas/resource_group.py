@@ -100,6 +100,7 @@ class ResourceGroup:
         "__weakref__",
         "delivered",
         "dispatch",
+        "is_due",
         "known",
         "name",
         "publish",
@@ -111,6 +112,8 @@ class ResourceGroup:
         self.name = name
         self.known = False
         """Whether the record has been read; there may be none."""
+        self.is_due = False
+        """Whether there are topics that still have former buckets."""
         self.publish: Throttle | None = None
         self.dispatch: Throttle | None = None
         self.published, self.delivered = GroupUse(), GroupUse()

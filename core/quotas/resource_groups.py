@@ -91,8 +91,10 @@ class ResourceGroups:
             if group is None:
                 continue  # no topic is in it
             rates = await self._stored(name) or NO_RATES
-            if group.set(rates, self._clock.monotonic()):
+            group.is_due |= group.set(rates, self._clock.monotonic())
+            if group.is_due:  # also if the one who has set them was cancelled before the end
                 await self._changed(group)
+                group.is_due = False
         return False
 
     # -- records ------------------------------------------------------------------------------

@@ -133,6 +133,26 @@ async def test_who_asks_while_it_is_read_gets_its_rates(desk: Desk) -> None:
     assert found[0].publish.limit == RateLimit(6)
 
 
+async def test_a_change_reaches_all_topics_if_who_makes_it_is_cancelled() -> None:
+    desk = Desk(MemoryMetadata())  # nobody else puts in force what changes
+    group = await desk.live("g")
+    started, reached = trio.Event(), []
+
+    async def slowly(changed: ResourceGroup) -> None:
+        started.set()
+        await trio.testing.wait_all_tasks_blocked(0.001)
+        reached.append(changed)
+
+    desk.groups._changed = slowly
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(desk.groups.put, "g", GroupRates(5))
+        await started.wait()
+        nursery.cancel_scope.cancel()
+    assert reached == []
+    await desk.groups.settled()
+    assert reached == [group]
+
+
 async def test_it_is_asked_for_again_after_storage_has_failed(desk: Desk) -> None:
     await desk.groups.put("g", GroupRates(5))
     get = desk.metadata.get
