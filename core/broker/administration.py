@@ -19,6 +19,7 @@ from magnetar.core.kernel.errors import (
     AlreadyExists,
     BrokerError,
     NotAllowed,
+    NotFound,
     NotOwned,
     TopicNotFound,
 )
@@ -36,6 +37,8 @@ from magnetar.core.topic.topic import Topic
 
 NAMES_PER_REST: Final = 1_000
 """Names of partitions that are parsed before other tasks run."""
+NAMESPACES_PER_REST: Final = 50
+"""Namespaces whose policies are read before other tasks run."""
 LOADS_AT_ONCE: Final = 100
 """Partitions created or loaded at the same time."""
 
@@ -278,6 +281,30 @@ async def delete_tenant(broker: Broker, tenant: str, *, force: bool) -> None:
 def _check_deletable(namespace: NamespaceName) -> None:
     if str(namespace) == SYSTEM_NAMESPACE:
         raise NotAllowed(f"{namespace} has the topics of this server itself, which stay")
+
+
+async def delete_resource_group(broker: Broker, name: str) -> None:
+    """Delete a resource group that no namespace is in."""
+    async with broker.groups.naming:
+        if await _has_namespaces(broker, name):
+            raise NotAllowed("ResourceGroup is in use")
+        await broker.groups.delete(name)
+
+
+async def _has_namespaces(broker: Broker, group: str) -> bool:
+    for tenant in await broker.catalog.tenants():
+        try:
+            namespaces = await broker.catalog.namespaces(tenant)
+        except NotFound:
+            continue  # it was deleted meanwhile
+        async for namespace in Cooperative(namespaces, NAMESPACES_PER_REST):
+            try:
+                policies = await broker.catalog.policies(NamespaceName.parse(namespace))
+            except NotFound:
+                continue
+            if policies.resource_group == group:
+                return True
+    return False
 
 
 async def set_topic_policies(broker: Broker, name: TopicName, policies: TopicPolicies) -> None:

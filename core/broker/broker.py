@@ -60,6 +60,8 @@ from magnetar.core.ledger.storage import Storage, UnsavedCursor
 from magnetar.core.policy.policies import Effective
 from magnetar.core.ports.ledger_store import LedgerStore
 from magnetar.core.ports.metadata_store import ABSENT, MetadataStore
+from magnetar.core.quotas.resource_group import ResourceGroup
+from magnetar.core.quotas.resource_groups import ResourceGroups
 from magnetar.core.schema.registry import SIZE_MAX, SchemaRegistry
 from magnetar.core.security.access import Access
 from magnetar.core.topic.environment import Environment
@@ -139,8 +141,7 @@ class Broker:
         self.tail_cache = TailCache(settings.tail_cache_bytes_max)
         self.kept_rows = KeptRows(self.topics)
         self.housekeeping = Housekeeping(self)
-        self.publish_throttle = throttle_for(settings.publish_rate, None, clock.monotonic())
-        """The throttle of all topics together; None without a limit."""
+        self.groups = ResourceGroups(metadata, clock, self._refresh_group)
         self._schedule = schedule
         work = SweepWork(clock, schedule, gathers=settings.gathers_appends)
         self.dispatch, self.store = work.dispatch, work.store
@@ -165,6 +166,7 @@ class Broker:
             self._lost,
             settings.division,
             loaded=LoadedEntries(settings.loaded_bytes_max),
+            publish_throttle=throttle_for(settings.publish_rate, None, clock.monotonic()),
         )
         self._dirty_cursors: dict[UnsavedCursor, None] = {}  # each once
         self._locks: dict[str, trio.Lock] = {}
@@ -190,7 +192,9 @@ class Broker:
             await self.catalog.open()
             self.schemas.open()
             await self.rules.open()
+            self.groups.open()
             nursery.start_soon(self.rules.run)
+            nursery.start_soon(self.groups.run)
             if self.access.asks:
                 nursery.start_soon(self.access.live.run, self.clock)
             nursery.start_soon(self._flush_cursors)
@@ -237,10 +241,7 @@ class Broker:
 
     @asynccontextmanager
     async def _alone_with(self, name: TopicName, deadline: float = math.inf) -> AsyncIterator[None]:
-        """Load, unload or delete a topic, one task at a time.
-
-        The deadline limits only the wait for other tasks.
-        """
+        """Alone load, unload or delete a topic; the deadline limits the wait for other tasks."""
         lock = self._locks.setdefault(name.full, trio.Lock())
         try:
             with trio.move_on_at(deadline) as waiting:
@@ -302,7 +303,8 @@ class Broker:
                 await self._put_away(topic)
 
     async def _load(self, name: TopicName, *, for_deletion: bool = False) -> Topic:
-        policies = await self.catalog.effective(name)
+        policies, group = await self._in_force(name)
+        changes = self.catalog.changes
         topic: Topic
         if not name.persistent:
             topic = NonPersistentTopic(self.env, name, policies)
@@ -312,10 +314,22 @@ class Broker:
             topic = ShadowTopic(self.env, name, policies, await self._source(source, name))
         else:
             topic = PersistentTopic(self.env, name, policies)
+        topic.join(group)
         await topic.load()
         self.topics[name.full] = topic
         self.kept_rows.loaded(name, topic)
+        if self.catalog.changes != changes:
+            await self._refresh_policies_of(topic)  # they were changed while it was loaded
         return topic
+
+    async def _in_force(self, name: TopicName) -> tuple[Effective, ResourceGroup | None]:
+        """The policies of a topic, and its resource group, of one moment."""
+        while True:
+            changes = self.catalog.changes
+            policies = await self.catalog.effective(name)
+            group = await self.groups.find(policies.resource_group)
+            if self.catalog.changes == changes:
+                return policies, group
 
     async def add_partition(self, name: TopicName) -> Topic:
         """Create a partition beyond the number of its topic, which is about to be raised."""
@@ -337,10 +351,8 @@ class Broker:
             await self._check_may_exist(name, create=True, by_order=True, any_name=False)
             shown = await self._source(source, name)
             await shown.ledger.set_property(f"{SHADOW}{name.full}", "")
-            path, record = (
-                f"{MANAGED_LEDGERS}/{name.managed_ledger}",
-                new_record(source, self.clock.wall_ms()),
-            )
+            path = f"{MANAGED_LEDGERS}/{name.managed_ledger}"
+            record = new_record(source, self.clock.wall_ms())
             try:
                 version = await self.metadata.put(path, record, ABSENT)
             except AlreadyExists:
@@ -550,10 +562,21 @@ class Broker:
 
     async def _refresh_policies_of(self, topic: Topic) -> None:
         try:
-            topic.set_policies(await self.catalog.effective(topic.name))
+            policies, group = await self._in_force(topic.name)
         except BrokerError as error:
             # the namespace is deleted, or cannot be read: the old policies hold
             log.warning("%s: its policies stay as they were: %s", topic.name, error)
+            return
+        topic.set_policies(policies)
+        topic.join(group)
+
+    async def _refresh_group(self, group: ResourceGroup) -> None:
+        """The rates of a resource group have changed."""
+        for count, topic in enumerate(list(self.topics.values())):
+            if count % POLICIES_PER_REST == 0:
+                await trio.lowlevel.checkpoint()
+            if topic.throttles.group is group:
+                topic.join(group)
 
     # -- cursors ------------------------------------------------------------------------------
 

@@ -99,8 +99,8 @@ class Catalog:
         """Locks of the namespaces that are being changed."""
         self._read: dict[NamespaceName, dict[str, int]] = {}
         """For these: the version of each path when the change first read it."""
-        self._changes = 0
-        """Counts changes, so that nothing read before one is cached after it."""
+        self.changes = 0
+        """Counts changes, so that nothing read before one is cached or applied after it."""
 
     async def open(self) -> None:
         """Create the tenant and namespaces that every client expects."""
@@ -141,7 +141,7 @@ class Catalog:
                 del self._read[namespace]
 
     def _forget(self, path: str) -> None:
-        self._changes += 1
+        self.changes += 1
         self._cache.pop(path, None)
         if path in WATCHED:  # anything below may have changed: the port joins reports
             self._cache.clear()
@@ -156,9 +156,9 @@ class Catalog:
         try:
             found = self._cache[path]
         except KeyError:
-            changes = self._changes
+            changes = self.changes
             found = await self._metadata.get(path)
-            if changes == self._changes:
+            if changes == self.changes:
                 self._keep(path, found)
         if namespace in self._read:
             self._read[namespace].setdefault(path, version_of(found))

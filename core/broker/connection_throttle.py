@@ -21,8 +21,9 @@ from magnetar.core.kernel.clock import Clock
 from magnetar.core.kernel.throttle import Throttle, wait_seconds
 from magnetar.core.link.memory.pauses import PAUSE_RATE
 
-LOOK_SECONDS: Final = 15.0
-"""The longest wait before `meanwhile` is called again: clients close silent connections."""
+LOOK_SECONDS: Final = 1.0
+"""The longest wait before `meanwhile` is called again, since clients close silent connections, and
+before a rate that was lifted is noticed."""
 
 
 class PausedConnection(Protocol):
@@ -76,12 +77,10 @@ class ConnectionThrottle:
         self.holds = False
         """The same because of a quota."""
 
-    def spend(self, throttles: Iterable[Throttle | None], messages: int, size: int) -> None:
-        """Count messages against these rates (None: no limit), and pause if one is exceeded."""
+    def spend(self, throttles: Iterable[Throttle], messages: int, size: int) -> None:
+        """Count messages against these rates, and pause if one is exceeded."""
         now = self._clock.monotonic()
         for throttle in throttles:
-            if throttle is None:
-                continue
             throttle.spend(messages, size)
             if throttle.wait_seconds(now) > 0 and throttle not in self._exceeded:
                 self._exceeded += (throttle,)

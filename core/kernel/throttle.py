@@ -48,6 +48,11 @@ class Throttle:
         self._messages, self._bytes = limit.messages or inf, limit.bytes or inf
         self._at = now
 
+    def lift(self) -> None:
+        """Limit nothing from now on: whoever waits for it goes on, and another limit may hold."""
+        self.limit, self._inflow = UNLIMITED, None
+        self._messages = self._bytes = inf
+
     def spend(self, messages: float, size: float) -> None:
         """Take tokens, whether the bucket has them or not."""
         self._messages -= messages
@@ -94,12 +99,14 @@ SLIVER: Final = 1e-3
 def throttle_for(
     limit: RateLimit, before: Throttle | None, now: float, inflow: Rates[Inflow] | None = None
 ) -> Throttle | None:
-    """A bucket for a limit: `before` while the limit is unchanged; None for no limit."""
-    if not limit.limits:
-        return None
-    if before is not None and before.limit == limit:
-        return before
-    return Throttle(limit, now, inflow)
+    """A bucket for a limit: `before` while the limit is unchanged, else that is lifted; None for no
+    limit.
+    """
+    if before is not None:
+        if before.limit == limit and limit.limits:
+            return before
+        before.lift()
+    return Throttle(limit, now, inflow) if limit.limits else None
 
 
 def wait_seconds(throttles: Sequence[Throttle], now: float) -> float:

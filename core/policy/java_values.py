@@ -85,4 +85,14 @@ def text(value: Any) -> Any:
     return str(value) if isinstance(value, int | float) else value
 
 
-CONVERT: Final[Mapping[Any, Callable[[Any], Any]]] = {int: whole, float: fraction, bool: truth}
+def whole_or_none(value: Any) -> Any:
+    """Of a field that may be null (`Integer` and `Long`)."""
+    return None if _bare(value) in _NOTHING else whole(value)
+
+
+CONVERT: Final[Mapping[Any, Callable[[Any], Any]]] = {
+    int: whole,
+    int | None: whole_or_none,
+    float: fraction,
+    bool: truth,
+}

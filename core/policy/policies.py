@@ -226,6 +226,11 @@ class Effective(Struct, frozen=True, kw_only=True):
         settings=("max_publish_rate_per_topic_in_messages", "max_publish_rate_per_topic_in_bytes"),
         configure=RateLimit, read=rates.publish_rate, default_shown=False,
     )] = UNLIMITED
+    resource_group: Annotated[str, Policy(
+        "Has all topics of the namespaces that are in one group share its rates (the path "
+        "`resourcegroup/GROUP`).",
+        None, Scope("resource_group_name", None),
+    )] = ""
     dispatch_rate: Annotated[RateLimit, rate(
         rates.DispatchRate,
         effect="Slows delivery from a topic to all subscriptions together.",

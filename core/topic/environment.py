@@ -9,6 +9,7 @@ from msgspec import Struct, field
 
 from magnetar.core.dispatch.selectors import Division
 from magnetar.core.kernel.clock import Clock
+from magnetar.core.kernel.throttle import Throttle
 from magnetar.core.ledger.read.loaded_entries import LoadedEntries
 from magnetar.core.ledger.storage import Storage
 from magnetar.core.topic.subscription.delayed.memory import DelayedMemory
@@ -40,4 +41,6 @@ class Environment(Struct, frozen=True):
     held: HeldSubscriptions = field(default_factory=HeldSubscriptions)
     aborted: AbortedTotal = field(default_factory=AbortedTotal)
     loaded: LoadedEntries = field(default_factory=LoadedEntries)
+    publish_throttle: Throttle | None = None
+    """The publish rate of all topics together; None without a limit."""
     delayed: DelayedMemory = field(default_factory=DelayedMemory)

@@ -18,11 +18,11 @@ from magnetar.core.kernel.clock import Clock
 from magnetar.core.kernel.errors import ConsumerBusy, NotReady, SubscriptionBusy
 from magnetar.core.kernel.names import TopicName
 from magnetar.core.kernel.rates import Inflow, Outflow, Rates
-from magnetar.core.kernel.throttle import Throttle, throttle_for
 from magnetar.core.ledger.log.appends import Appended
 from magnetar.core.ledger.log.chain import Position
 from magnetar.core.ledger.read.tail_cache import Slice
 from magnetar.core.policy.policies import Effective
+from magnetar.core.quotas.resource_group import ResourceGroup
 from magnetar.core.topic import restrictions
 from magnetar.core.topic.environment import Environment
 from magnetar.core.topic.publishing.producer import Producer
@@ -39,6 +39,7 @@ from magnetar.core.topic.subscription.key_shared import hash_of, mode_of
 from magnetar.core.topic.subscription.statistics import NO_TIMES, LastTimes, SubscriptionStatistics
 from magnetar.core.topic.subscription.subscribe_rate import Subscribers
 from magnetar.core.topic.subscription.subscription import SubscriptionType
+from magnetar.core.topic.throttles import TopicThrottles
 
 
 class NonPersistentCursor:
@@ -218,7 +219,7 @@ class NonPersistentTopic:
         self.outflow_before = Outflow()
         """Of subscriptions that have ended."""
         self._next_entry = 0
-        self.publish_throttle: Throttle | None = None
+        self.throttles = TopicThrottles(env.publish_throttle, env.clock)
         self.subscribers = Subscribers()
         self.looks_at_messages = policies.checks_messages
         """As in `Topic`."""
@@ -246,8 +247,12 @@ class NonPersistentTopic:
         """Apply changed policies."""
         self.policies = policies
         self.looks_at_messages = policies.checks_messages
-        now = self.env.clock.monotonic()
-        self.publish_throttle = throttle_for(policies.publish_rate, self.publish_throttle, now)
+        self.throttles.set(policies, self.rates)
+
+    def join(self, group: ResourceGroup | None) -> None:
+        """Count what is published against that group; what is delivered never waits."""
+        self.throttles.group = group
+        self.throttles.set(self.policies, self.rates)
 
     def inflow(self) -> Inflow:
         """Counts of what was published since the topic was loaded."""

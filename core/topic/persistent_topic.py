@@ -33,7 +33,6 @@ from magnetar.core.kernel.errors import (
 )
 from magnetar.core.kernel.names import TopicName
 from magnetar.core.kernel.rates import Inflow, Outflow, Rates
-from magnetar.core.kernel.throttle import Throttle, throttle_for
 from magnetar.core.ledger.compacted.compacted_topic import CompactedTopic
 from magnetar.core.ledger.cursor.cursor import Cursor
 from magnetar.core.ledger.log.appends import Appended
@@ -42,6 +41,7 @@ from magnetar.core.ledger.log.log_rules import log_rules
 from magnetar.core.ledger.log.managed_ledger import LogState, ManagedLedger
 from magnetar.core.policy.policies import Effective
 from magnetar.core.ports.ledger_store import Done
+from magnetar.core.quotas.resource_group import ResourceGroup
 from magnetar.core.topic import restrictions
 from magnetar.core.topic.environment import Environment
 from magnetar.core.topic.publishing.admission import carry_out, remember
@@ -54,6 +54,7 @@ from magnetar.core.topic.subscription.consumer import Consumer, ConsumerRequest,
 from magnetar.core.topic.subscription.outstanding import limits_of
 from magnetar.core.topic.subscription.subscribe_rate import Subscribers
 from magnetar.core.topic.subscription.subscription import PersistentSubscription, SubscriptionType
+from magnetar.core.topic.throttles import TopicThrottles
 from magnetar.core.topic.topic import TopicListener
 from magnetar.core.topic.transaction_buffer import (
     TransactionalMarker,
@@ -89,10 +90,8 @@ class PersistentTopic:
         self.created_ms = self.last_used_ms = env.clock.wall_ms()
         self.messages_in = self.bytes_in = 0
         self.rates = Rates(Inflow(), self.created_ms)
-        self.publish_throttle: Throttle | None = None
-        """The publish rate; None for no limit."""
+        self.throttles = TopicThrottles(env.publish_throttle, env.clock)
         self.subscribers = Subscribers()
-        self._dispatch_throttle: Throttle | None = None
         self.deduplication = Deduplication(env.storage, self.ledger, policies)
         self._listeners: list[TopicListener] = []
         self.transactions = TransactionBuffer(env.storage, self.ledger)
@@ -228,18 +227,18 @@ class PersistentTopic:
             except BrokerError as error:
                 log.error("%s: deduplication stays as it was: %s", self.name, error)
 
+    def join(self, group: ResourceGroup | None) -> None:
+        self.throttles.group = group
+        self._set_rates()
+
     def _set_rates(self) -> None:
-        policies, now = self.policies, self.env.clock.monotonic()
-        self.publish_throttle = throttle_for(policies.publish_rate, self.publish_throttle, now)
-        self._dispatch_throttle = throttle_for(
-            policies.dispatch_rate, self._dispatch_throttle, now, self.rates
-        )
+        self.throttles.set(self.policies, self.rates)
         for subscription in self.subscriptions.values():
             self._set_rates_of(subscription)
 
     def _set_rates_of(self, subscription: PersistentSubscription) -> None:
         own = self.policies.dispatch_rate_of(subscription.name)
-        subscription.set_rates(own, self._dispatch_throttle, self.rates)
+        subscription.set_rates(own, self.throttles, self.rates)
 
     async def close(self) -> None:
         """Unload: disconnect all clients, wait for appends in flight, save the cursors.

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Protocol
 from magnetar.core.entry.form import TransactionalForm, TransactionKey
 from magnetar.core.kernel.names import TopicName
 from magnetar.core.kernel.rates import Inflow, Outflow, Rates
-from magnetar.core.kernel.throttle import Throttle
 from magnetar.core.ledger.log.appends import Appended
 from magnetar.core.ledger.log.chain import Position
 from magnetar.core.policy.policies import Effective
+from magnetar.core.quotas.resource_group import ResourceGroup
 from magnetar.core.topic.environment import Environment
 from magnetar.core.topic.publishing.producer import Producer
 from magnetar.core.topic.publishing.producers import Producers
@@ -31,6 +31,7 @@ from magnetar.core.topic.subscription.consumer import (
 )
 from magnetar.core.topic.subscription.subscribe_rate import Subscribers
 from magnetar.core.topic.subscription.subscription import SubscriptionType
+from magnetar.core.topic.throttles import TopicThrottles
 
 if TYPE_CHECKING:
     from magnetar.core.topic.persistent_topic import PersistentTopic
@@ -67,7 +68,7 @@ class PublishTopic(AnyTopic, Protocol):
     """A topic as producers use it."""
 
     producers: Producers
-    publish_throttle: Throttle | None
+    throttles: TopicThrottles
     looks_at_messages: bool
     """Each message of a run is checked before the run is published."""
 
@@ -177,6 +178,10 @@ class AdministeredTopic(AnyTopic, Protocol):
     def inflow(self) -> Inflow: ...
 
     def set_policies(self, policies: Effective) -> None: ...
+
+    def join(self, group: ResourceGroup | None) -> None:
+        """Count against the rates of that resource group, as they are now, and of no other."""
+        ...
 
     async def load(self) -> None: ...
 

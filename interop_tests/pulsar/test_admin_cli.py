@@ -325,7 +325,7 @@ ALONE = {
     "clusters create-failure-domain standalone --domain-name d --broker-list b": "one broker",
     "clusters list-failure-domains standalone": "",
     "namespaces set-bookie-affinity-group public/default -pg g": "not on bookies",
-    "namespaces set-resource-group public/default -rgn g": "not part of this server",
+    "namespaces set-resource-group public/default -rgn g": "ResourceGroup does not exist",
     "namespaces set-entry-filters public/default -efn f": "no entry filters",
     "namespaces get-is-allow-auto-update-schema public/default": "true",
     "namespaces split-bundle public/default -b 0x00000000_0xffffffff": "one bundle",

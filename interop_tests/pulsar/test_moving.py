@@ -35,6 +35,7 @@ DECIDED: Final[dict[str, Any]] = {
     "billing/dispatchRate": {**RATE, "relativeToPublishRate": False, "ratePeriodInSecond": 1},
 }
 """What a topic has decided by itself; its namespace enforces schemas."""
+GROUP: Final = "resourcegroups/large%20ones"
 Seen = tuple[Any, ...]
 
 
@@ -185,6 +186,9 @@ def test_the_page_has_what_is_tried() -> None:
 
 def check_definitions(old: Side, new: Side) -> None:
     got = new.admin.get("namespaces/shop/orders").json()
+    assert got["resource_group_name"] == "large ones"
+    assert new.shown(GROUP) == old.shown(GROUP)
+    assert new.shown(GROUP)["publishRateInMsgs"] == 1_000_000
     assert got["retention_policies"] == {"retentionTimeInMinutes": 9, "retentionSizeInMB": 5}
     assert got["auth_policies"]["namespace_auth"] == {"till": ["produce"]}
     for path in ("partitions", "properties", *(f"{each}?applied=true" for each in DECIDED)):
@@ -221,6 +225,8 @@ def test_an_application_moves_and_goes_back(
     old.change("POST", f"{space}/deduplication", True)
     old.change("POST", f"{space}/retention", {"retentionTimeInMinutes": 9, "retentionSizeInMB": 5})
     old.change("POST", f"{space}/permissions/till", ["produce"])
+    old.put(GROUP, {"publishRateInMsgs": 1_000_000})
+    old.change("POST", f"{space}/resourcegroup/large%20ones", None)
     old.put(f"persistent/{PLACED}/partitions", 3)
     old.put(f"persistent/{PLACED}/properties", {"owner": "sales"})
     old.change("POST", f"{space}/schemaValidationEnforced", True)
@@ -272,11 +278,12 @@ def test_an_application_moves_and_goes_back(
 
 def test_an_application_drains(old: Side, new: Side, step: Callable[[int], str]) -> None:
     old.put("tenants/shop", {"adminRoles": [], "allowedClusters": ["standalone"]})
-    old.put("namespaces/shop/orders")
+    old.put("namespaces/shop/orders", {"resource_group_name": "deleted"})
     old.put(f"persistent/{PLACED}/partitions", 3)
     old.consumed("billing", 0)
     old.publish(range(1, 31), noted=False)
     step(2)
+    assert new.shown("namespaces/shop/orders/resourcegroup") is None
     new.publish(range(31, 61), noted=False)
     assert sorted(old.consumed("billing", 30)) == list(range(1, 31))
     assert sorted(new.consumed("billing", 30)) == list(range(31, 61))

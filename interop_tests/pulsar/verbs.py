@@ -266,7 +266,7 @@ OTHERS: Final = {
         f"set -n {N} -b 0x00000000_0xffffffff -mi 1 -mo 1 -bi 1 -bo 1 -mem 1",
         f"reset-namespace-bundle-quota -n {N} -b 0x00000000_0xffffffff",
     ),
-    "resourcegroups": ("list", "create g", "get g", "update g", "delete g"),
+    "resourcegroups": ("list", "get g", "update g -mp 7 -bd 1000", "delete g"),
     "transactions": (
         "coordinators-list",
         "coordinator-stats",
@@ -382,6 +382,7 @@ UNTRIED: Final = {
 def commands() -> Iterator[str]:
     """All lines, in order, but those `ALONE`."""
     yield from (f"tenants {line}" for line in OTHERS["tenants"])
+    yield "resourcegroups create g -mp 5 -bp 1000 -md 5"  # a namespace is put into it
     yield from (f"namespaces {line}" for line in NAMESPACES)
     yield from _policies("namespaces", N, SET_OF_NAMESPACES)
     yield from (f"topics {line}" for line in TOPICS)

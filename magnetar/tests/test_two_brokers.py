@@ -14,14 +14,17 @@ import trio
 
 from magnetar.bookie.embedded import open_embedded
 from magnetar.bookie.server.settings import BookieSettings
+from magnetar.core.broker.administration import delete_resource_group
 from magnetar.core.broker.broker import Broker, BrokerSettings
 from magnetar.core.entry.kafka import form
 from magnetar.core.kernel.clock import SystemClock
 from magnetar.core.kernel.completion import Completion
-from magnetar.core.kernel.errors import Fenced, NotCoordinator, NotReady
+from magnetar.core.kernel.errors import Fenced, NotAllowed, NotCoordinator, NotReady
 from magnetar.core.kernel.names import TopicName
 from magnetar.core.ledger.log.chain import START, Position
 from magnetar.core.metadata.embedded import open_embedded as open_metadata
+from magnetar.core.policy.policies import NamespacePolicies
+from magnetar.core.quotas.resource_group import GroupRates
 from magnetar.core.topic.persistent_topic import PersistentTopic
 from magnetar.core.transactions.coordinator import TransactionCoordinator
 from magnetar.core.transactions.transaction import PendingCommit, Transaction, TransactionState
@@ -151,3 +154,27 @@ async def test_a_group_has_one_coordinator(tmp_path: Path) -> None:
             found = await GroupRecords(brokers[0].metadata).find("g")
             assert found is not None
             assert found.empty_since_ms == 9
+
+
+async def test_a_resource_group_is_followed(tmp_path: Path) -> None:
+    """Whoever changes it; a namespace is in one, as both brokers see it."""
+    with trio.fail_after(60):
+        async with two_brokers(tmp_path) as (ours, theirs):
+            await theirs.groups.put("g", GroupRates(5))
+            async with theirs.catalog.changing(T.namespace):
+                policies = NamespacePolicies(resource_group="g")
+                await theirs.catalog.set_policies(T.namespace, policies)
+            topic = await loaded(ours)
+            assert [each.limit.messages for each in topic.throttles.publish] == [5]
+            await theirs.groups.put("g", GroupRates(6))
+            await ours.groups.settled()
+            assert [each.limit.messages for each in topic.throttles.publish] == [6]
+            with pytest.raises(NotAllowed, match="in use"):
+                await delete_resource_group(ours, "g")
+            await theirs.groups.delete("g")  # as if it had not seen that
+            await ours.groups.settled()
+            assert topic.throttles.publish == ()
+        async with two_brokers(tmp_path) as (ours, _):
+            await ours.groups.put("g", GroupRates(7))
+            topic = await loaded(ours)
+            assert [each.limit.messages for each in topic.throttles.publish] == [7]

@@ -27,11 +27,11 @@ async def test_a_debt_is_paid_by_waiting(autojump_clock: MockClock) -> None:
     async with trio.open_nursery() as nursery:
         publish = ConnectionThrottle(Now(), nursery.start_soon, line, lambda _: True)
         throttle = Throttle(RateLimit(messages=10), trio.current_time())
-        publish.spend((throttle, None), 5, 100)
+        publish.spend((throttle,), 5, 100)
         assert not line.paused
         assert publish.wait_seconds == 0
         began = trio.current_time()
-        publish.spend((throttle, None), 25, 100)
+        publish.spend((throttle,), 25, 100)
         assert line.paused
         assert 1.9 < publish.wait_seconds < 2.1
     assert not line.paused
@@ -62,6 +62,19 @@ async def test_somebody_looks_meanwhile_and_may_end_it(autojump_clock: MockClock
         publish.spend((throttle,), 1000, 0)
     assert len(looks) == 3
     assert not line.paused
+
+
+async def test_a_rate_that_is_lifted_is_noticed_soon(autojump_clock: MockClock) -> None:
+    line = Line()
+    began = trio.current_time()
+    async with trio.open_nursery() as nursery:
+        publish = ConnectionThrottle(Now(), nursery.start_soon, line, lambda _: True)
+        throttle = Throttle(RateLimit(messages=1), trio.current_time())
+        publish.spend((throttle,), 1_000_000, 0)
+        await trio.sleep(10)
+        throttle.lift()
+    assert not line.paused
+    assert trio.current_time() - began <= 11
 
 
 async def test_a_quota_says_how_much_longer_it_takes(autojump_clock: MockClock) -> None:

@@ -2,6 +2,7 @@
 
 from math import inf
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -69,6 +70,17 @@ def test_the_same_limit_keeps_its_bucket() -> None:
     assert other is not None
     assert other is not first
     assert throttle_for(UNLIMITED, first, 1.0) is None
+
+
+@pytest.mark.parametrize("limit", [UNLIMITED, RateLimit(messages=7)])
+def test_nobody_waits_for_a_former_limit(limit: RateLimit) -> None:
+    former = Throttle(RateLimit(messages=1, bytes=1), 0.0)
+    former.spend(1_000, 1_000)
+    assert former.wait_seconds(0.0) > 900
+    throttle_for(limit, former, 0.0)
+    assert former.wait_seconds(0.0) == 0
+    former.spend(1_000, 1_000)
+    assert former.wait_seconds(0.0, 1_000) == 0
 
 
 def test_the_longest_wait_of_several() -> None:

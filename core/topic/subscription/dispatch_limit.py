@@ -1,8 +1,11 @@
 """The dispatch limit: how many entries a dispatcher may deliver now, and its wake-up later.
 
-A subscription has at most one, for its own rate and that of its topic; without rates it has none.
-`Consumer.send` counts delivered entries. Pulsar's `DispatchRateLimiter.java` of 4.2 counts in the
-same way: an entry that exceeds a rate is delivered, and the next one waits.
+A subscription has at most one, for its own rate and those of its topic and of its resource group;
+without rates it has none. `Consumer.send` counts delivered entries. Pulsar's
+`DispatchRateLimiter.java` of 4.2 counts in the same way: an entry that exceeds a rate is delivered,
+and the next one waits.
+
+For the rate of a group subscriptions of many topics wait, so they take turns (`DispatchTurns`).
 
 Invariant: while the limit stops its dispatcher, one task waits to start it again.
 """
@@ -15,18 +18,25 @@ import trio
 
 from magnetar.core.kernel.throttle import Throttle, wait_seconds
 from magnetar.core.ledger.read.tail_cache import Slice
+from magnetar.core.quotas.resource_group import DispatchTurns
 from magnetar.core.topic.environment import Environment
 
 
 class DispatchLimit:
     """See the module's docstring."""
 
-    __slots__ = ("_env", "_schedule", "_waiting", "throttles")
+    __slots__ = ("_env", "_schedule", "_turns", "_waiting", "throttles")
 
     def __init__(
-        self, throttles: tuple[Throttle, ...], env: Environment, schedule: Callable[[], None]
+        self,
+        throttles: tuple[Throttle, ...],
+        turns: DispatchTurns | None,
+        env: Environment,
+        schedule: Callable[[], None],
     ) -> None:
+        """`turns` are those of a group whose rate is among the throttles."""
         self.throttles = throttles
+        self._turns = turns
         self._env = env
         self._schedule = schedule
         self._waiting = False
@@ -55,6 +65,11 @@ class DispatchLimit:
         return at
 
     async def _wait(self) -> None:
-        await trio.sleep(wait_seconds(self.throttles, self._env.clock.monotonic()))
+        clock, turns = self._env.clock, self._turns
+        shared = None if turns is None else turns.throttle
+        alone = [each for each in self.throttles if each is not shared]
+        await trio.sleep(wait_seconds(alone, clock.monotonic()))
+        if turns is not None:
+            await turns.take(clock)
         self._waiting = False
         self._schedule()

@@ -38,6 +38,7 @@ from magnetar.core.topic.subscription.shared import SharedDispatcher
 from magnetar.core.topic.subscription.single_active import SingleDispatcher
 from magnetar.core.topic.subscription.source import EntrySource
 from magnetar.core.topic.subscription.statistics import NO_TIMES, LastTimes, SubscriptionStatistics
+from magnetar.core.topic.throttles import TopicThrottles
 
 
 class SubscriptionType(enum.Enum):
@@ -243,17 +244,17 @@ class PersistentSubscription:
             consumer.limit_unacked(unacked_per_consumer)
         self.schedule()
 
-    def set_rates(self, own: RateLimit, of_topic: Throttle | None, inflow: Rates[Inflow]) -> None:
-        """Set the dispatch rates: the subscription's own, and that of its topic."""
+    def set_rates(self, own: RateLimit, topic: TopicThrottles, inflow: Rates[Inflow]) -> None:
+        """Set the dispatch rates: the subscription's own, and those of its topic."""
         now = self._env.clock.monotonic()
         self._throttle = throttle_for(own, self._throttle, now, inflow)
-        throttles = tuple(each for each in (self._throttle, of_topic) if each is not None)
+        throttles = topic.dispatch if self._throttle is None else (self._throttle, *topic.dispatch)
         if throttles == (
             self._dispatch_limit.throttles if self._dispatch_limit is not None else ()
         ):
             return
         self._dispatch_limit = (
-            DispatchLimit(throttles, self._env, self.schedule) if throttles else None
+            DispatchLimit(throttles, topic.turns, self._env, self.schedule) if throttles else None
         )
         if self.dispatcher is not None:
             self.dispatcher.set_dispatch_limit(self._dispatch_limit)

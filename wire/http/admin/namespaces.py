@@ -22,6 +22,7 @@ from magnetar.core.policy.values import AuthPolicies, Bundles
 from magnetar.core.topic.persistent_topic import PersistentTopic
 from magnetar.wire.http.admin.access import known_actions
 from magnetar.wire.http.admin.policies.namespaces import change, parsed_policies, shown
+from magnetar.wire.http.admin.policies.resource_groups import create_namespace
 from magnetar.wire.http.admin.topic_lookup import check_one_owner
 from magnetar.wire.http.endpoints.lookup import check_bundle
 from magnetar.wire.http.request import AdminRequest, distinct
@@ -53,7 +54,7 @@ async def create(request: AdminRequest) -> None:
         body = {"replication_clusters": body}
     policies = msgspec.structs.replace(parsed_policies(request, body or {}), bundles=Bundles())
     try:
-        await request.broker.catalog.create_namespace(request.namespace, policies)
+        await create_namespace(request, policies)
     except AlreadyExists as error:
         raise AlreadyExists("Namespace already exists") from error
     await request.broker.rules.settled()

@@ -122,7 +122,6 @@ async def hash_positions(admin_request: AdminRequest) -> dict[str, Any]:
 
 _SPACE: Final = "/{tenant}/{namespace}"
 _NO_BOOKIES: Final = NotHere("storage is inside this server, not on bookies that could be chosen")
-_NO_GROUPS: Final = NotHere("resource groups are not part of this server")
 _NOT_LABELS: Final = NotHere("properties of topics are no labels of this server's metrics")
 _NOT_OFFLOADED: Final = NotHere("ledgers are not offloaded by this server yet")
 _LABELS: Final = f"{_SPACE}/allowedTopicPropertyKeysForMetrics"
@@ -132,8 +131,6 @@ NAMESPACES: Final[Table] = (
     ("POST", f"{_SPACE}/persistence/bookieAffinity", _NO_BOOKIES, Needs.SUPERUSER),
     ("DELETE", f"{_SPACE}/persistence/bookieAffinity", nothing, Needs.SUPERUSER),
     ("POST", f"{_SPACE}/migration", _NO_MIGRATION, Needs.SUPERUSER),
-    ("GET DELETE", f"{_SPACE}/resourcegroup", nothing, Needs.TENANT_ADMIN),
-    ("POST", f"{_SPACE}/resourcegroup/{{group}}", _NO_GROUPS, Needs.TENANT_ADMIN),
     ("GET DELETE", f"{_SPACE}/entryFilters", nothing, Needs.TENANT_ADMIN),
     ("POST PUT", f"{_SPACE}/entryFilters", _NO_FILTERS, Needs.TENANT_ADMIN),
     ("GET DELETE", _LABELS, nothing, Needs.TENANT_ADMIN),

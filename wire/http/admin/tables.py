@@ -20,6 +20,7 @@ from magnetar.wire.http.admin import (
     unsupported,
 )
 from magnetar.wire.http.admin.policies import namespaces as namespace_policies
+from magnetar.wire.http.admin.policies import resource_groups
 from magnetar.wire.http.admin.policies import topics as topic_policies
 from magnetar.wire.http.admin.programs import reading, writing
 from magnetar.wire.http.admin.schemas import subjects, topic_schemas
@@ -53,6 +54,7 @@ def tables(levels: Levels) -> dict[str, Table]:
             *namespaces.TABLE,
             *access.NAMESPACES,
             *namespace_policies.table(levels),
+            *resource_groups.OF_NAMESPACES,
             *single_cluster.NAMESPACES,
         ),
         "/admin/v2/persistent": of_topics,
@@ -65,6 +67,7 @@ def tables(levels: Levels) -> dict[str, Table]:
         "/admin/v2/proxy-stats/persistent": websocket_stats.TOPICS,
         "/admin/v2/proxy-stats/non-persistent": websocket_stats.TOPICS,
         "/admin/v2/reading": reading.TABLE,
+        "/admin/v2/resourcegroups": resource_groups.TABLE,
         "/admin/v2/schemas": topic_schemas.TABLE,
         "/admin/v2/writing": writing.TABLE,
         "/admin/v3/transactions": transaction_stats.TABLE,

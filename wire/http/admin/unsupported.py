@@ -19,7 +19,6 @@ OLD: Final = _refuses("paths of the first version, with a cluster in their names
 FUNCTIONS: Final = _refuses("functions and connectors are not part of this server")
 
 TABLES: Final = {
-    "/admin/v2/resourcegroups": _refuses("resource groups are not part of this server"),
     "/admin/v2/resource-quotas": _refuses("resource quotas are not part of this server"),
     "/admin/v2/worker": FUNCTIONS,
     "/admin/v2/worker-stats": FUNCTIONS,

@@ -21,6 +21,7 @@ from magnetar.core.kernel.cooperation import Cooperative
 from magnetar.core.kernel.rates import Outflow
 from magnetar.core.ledger.log.statistics import WriteStatistics
 from magnetar.core.ledger.read.transaction_index import TransactionIndex
+from magnetar.core.quotas.resource_group import ResourceGroup
 from magnetar.core.topic.backlog import backlog_bytes, own_size
 from magnetar.core.topic.persistent_topic import PersistentTopic
 from magnetar.core.topic.subscription.consumer import Subscription
@@ -38,6 +39,7 @@ from magnetar.wire.http.metrics.exposition import (
 from magnetar.wire.http.metrics.names import (
     LATENCIES,
     OF_COORDINATORS,
+    OF_RESOURCE_GROUPS,
     OF_SUBSCRIPTIONS,
     OF_TOPICS,
     SIZES,
@@ -67,6 +69,7 @@ class Families:
                 *OF_TOPICS,
                 *OF_SUBSCRIPTIONS,
                 *OF_COORDINATORS,
+                *OF_RESOURCE_GROUPS,
                 *kafka_names.OF_PARTITIONS,
                 *kafka_names.OF_GROUPS,
             )
@@ -157,6 +160,8 @@ async def _topics(request: AdminRequest) -> Families:
         if topic.stored is not None:
             _groups(families, request.options, topic.stored)
     await _coordinators(families, cluster, request.options)
+    async for group in Cooperative(request.broker.groups.live(), TOPICS_PER_REST):
+        _resource_group(families, cluster, group)
     return families
 
 
@@ -173,6 +178,17 @@ async def _coordinators(families: Families, cluster: str, options: HttpOptions) 
         labels = label_text((("cluster", cluster), ("coordinator_id", str(number))))
         names = (name for name, _, _ in OF_COORDINATORS)
         families.add(labels, dict(zip(names, own, strict=True)))
+
+
+def _resource_group(families: Families, cluster: str, group: ResourceGroup) -> None:
+    """Add what counted against its rates, if anything did."""
+    for kind, use in (("Publish", group.published), ("Dispatch", group.delivered)):
+        if use.messages:
+            labels = label_text(
+                (("cluster", cluster), ("ResourceGroup", group.name), ("MonitoringClass", kind))
+            )
+            names = (name for name, _, _ in OF_RESOURCE_GROUPS)
+            families.add(labels, dict(zip(names, (use.messages, use.bytes), strict=True)))
 
 
 def _groups(families: Families, options: HttpOptions, topic: PersistentTopic) -> None:

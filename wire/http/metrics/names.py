@@ -67,6 +67,15 @@ OF_COORDINATORS: Final[Names] = (
     ("pulsar_txn_timeout_total", "counter", "Those of them whose time was over"),
 )
 """Of each coordinator of Pulsar's transactions."""
+OF_RESOURCE_GROUPS: Final[Names] = (
+    (
+        "pulsar_resource_group_messages_used_total",
+        "counter",
+        "Messages that counted against a rate since one of the group's topics was loaded",
+    ),
+    ("pulsar_resource_group_bytes_used_total", "counter", "Bytes of those"),
+)
+"""Of each resource group, for publishing and for delivery."""
 OF_SUBSCRIPTIONS: Final[Names] = (
     ("pulsar_subscription_back_log", "gauge", "Entries before the subscription"),
     ("pulsar_subscription_back_log_no_delayed", "gauge", "Those of them that need not wait"),

@@ -288,9 +288,9 @@ class Publisher:
         """
         topic = None if run.log is None else run.log.topic
         assert topic is not None
-        throttle, of_all = topic.publish_throttle, self._services.broker.publish_throttle
-        if throttle is not None or of_all is not None:
-            self._throttle.spend((throttle, of_all), count, len(entry))
+        throttles = topic.throttles.publish
+        if throttles:
+            self._throttle.spend(throttles, count, len(entry))
         topic.last_used_ms = now_ms
         if not self._appends and (run.waits == 1 or not run.twos):
             topic.publish([entry], [count], done)

@@ -6,6 +6,7 @@ from trio.testing import MockClock
 
 from magnetar.core.kernel.rates import Inflow
 from magnetar.core.kernel.throttle import RateLimit
+from magnetar.core.quotas.resource_group import GroupRates, ResourceGroup
 from magnetar.core.testing.bench import Bench
 from magnetar.core.testing.client import ClientConsumer, attached
 from magnetar.core.testing.entries import entry
@@ -132,3 +133,60 @@ async def test_nobody_waits_twice(desk: Bench, autojump_clock: MockClock) -> Non
     assert limit is not None
     assert limit._waiting
     assert len(client.take()) == 1
+
+
+def of_group(desk: Bench, rate: int) -> ResourceGroup:
+    group = ResourceGroup("g")
+    group.set(GroupRates(dispatch_rate_in_msgs=rate), desk.clock.monotonic())
+    return group
+
+
+async def test_topics_of_a_group_share_its_rate(desk: Bench, autojump_clock: MockClock) -> None:
+    group, clients = of_group(desk, 4), []
+    for name in "abc":
+        topic = await desk.topic(name)
+        topic.join(group)
+        clients.append(await attached(topic, KINDS[1]))
+        await published(desk, topic, 20)
+    await desk.dispatch()
+    assert sum(len(client.got) for client in clients) == 4
+    for _ in range(8):
+        await second(desk, 0.5)
+    assert 20 <= sum(len(client.got) for client in clients) <= 26
+    for _ in range(30):
+        await second(desk)
+    assert [len(client.got) for client in clients] == [20, 20, 20]
+
+
+async def test_a_slow_subscription_takes_no_turns_of_others(
+    desk: Bench, autojump_clock: MockClock
+) -> None:
+    group = of_group(desk, 4)
+    slow = await desk.topic("slow", subscription_dispatch_rate=RateLimit(1, period_seconds=3600))
+    quick = await desk.topic("quick")
+    for topic in (slow, quick):
+        topic.join(group)
+    idle = await attached(slow, KINDS[1])
+    busy = await attached(quick, KINDS[1])
+    for topic in (slow, quick):
+        await published(desk, topic, 20)
+    for _ in range(12):
+        await second(desk, 0.5)
+    assert len(idle.got) <= 2
+    assert len(busy.got) == 20
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_a_group_that_is_left_holds_nobody(
+    desk: Bench, autojump_clock: MockClock, kind: SubscriptionType
+) -> None:
+    group, topic = of_group(desk, 1), await desk.topic()
+    topic.join(group)
+    client = await attached(topic, kind)
+    await published(desk, topic, 9)
+    await desk.dispatch()
+    assert len(client.take()) == 1
+    topic.join(None)
+    await desk.dispatch()
+    assert len(client.take()) == 8
+    assert topic.subscriptions["s"]._dispatch_limit is None

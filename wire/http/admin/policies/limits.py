@@ -35,12 +35,14 @@ INT_MAX: Final = (1 << 31) - 1
 LONG_MAX: Final = (1 << 63) - 1
 LONGS: Final = frozenset(
     [
+        "dispatch_rate_in_bytes",
         "dispatch_throttling_rate_in_byte",
         "limit_size",
         "managed_ledger_offload_deletion_lag_in_millis",
         "managed_ledger_offload_threshold_in_bytes",
         "managed_ledger_offload_threshold_in_seconds",
         "max_delivery_delay_in_millis",
+        "publish_rate_in_bytes",
         "publish_throttling_rate_in_byte",
         "retention_size_in_mb",
         "tick_time",

@@ -20,7 +20,6 @@ TOPIC = "/admin/v2/persistent/public/default/a"
         ("POST", f"{CLUSTER}/namespaceIsolationPolicies/p"),
         ("POST", f"{SPACE}/persistence/bookieAffinity"),
         ("POST", f"{SPACE}/migration"),
-        ("POST", f"{SPACE}/resourcegroup/g"),
         ("POST", f"{SPACE}/entryFilters"),
         ("POST", f"{SPACE}/allowedTopicPropertyKeysForMetrics"),
         ("GET", f"{SPACE}/scanOffloadedLedgers"),
@@ -35,7 +34,7 @@ async def test_what_would_need_others_is_refused(visitor: Visitor, method: str, 
 @pytest.mark.parametrize(
     "path",
     [
-        *(f"{SPACE}/resourcegroup", f"{SPACE}/entryFilters", f"{TOPIC}/entryFilters"),
+        *(f"{SPACE}/entryFilters", f"{TOPIC}/entryFilters"),
         f"{SPACE}/allowedTopicPropertyKeysForMetrics",
     ],
 )
@@ -53,7 +52,7 @@ async def test_a_cluster_of_one_broker(visitor: Visitor) -> None:
     await visitor.fails(404, "GET", f"{CLUSTER}/namespaceIsolationPolicies/p")
     await visitor.fails(404, "GET", "/admin/v2/clusters/other/migrate")
     await visitor.fails(404, "GET", f"{SPACE}/persistence/bookieAffinity")
-    await visitor.fails(404, "GET", "/admin/v2/namespaces/public/other/resourcegroup")
+    await visitor.fails(404, "GET", "/admin/v2/namespaces/public/other/entryFilters")
 
 
 async def test_groups_of_namespaces(visitor: Visitor) -> None:

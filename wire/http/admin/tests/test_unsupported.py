@@ -12,7 +12,7 @@ from magnetar.wire.http.tests.visitor import Visitor
         "/admin/v2/worker/cluster",
         *("/admin/v3/sink/public/default", "/admin/v3/source/public/default"),
         *("/admin/v3/sinks/builtinsinks", "/admin/v3/sources/builtinsources"),
-        "/admin/v2/resourcegroups",
+        "/admin/v2/resource-quotas",
         "/admin/persistent/p/c/n/t/stats",
     ],
 )

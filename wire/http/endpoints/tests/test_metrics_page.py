@@ -176,3 +176,27 @@ async def test_a_server_that_takes_no_writes_is_seen() -> None:
     options = msgspec.structs.replace(OPTIONS, readiness=lambda: "the disk is full")
     async with visiting(options) as visitor:
         assert (await read(visitor))["magnetar_ready"] == {"": 0}
+
+
+async def test_what_counts_against_rates_of_resource_groups(visitor: Visitor) -> None:
+    rates = {"publishRateInMsgs": 5, "dispatchRateInMsgs": 5}
+    await visitor.does("PUT", "/admin/v2/resourcegroups/g", rates)
+    await visitor.does("POST", "/admin/v2/namespaces/public/default/resourcegroup/g")
+    topic = await visitor.topic("a")
+    assert "resource_group" not in (await visitor.ask("GET", "/metrics")).text
+    topic.throttles.publish[0].spend(3, 30)
+    topic.throttles.dispatch[0].spend(2, 20)
+    text = (await visitor.ask("GET", "/metrics")).text
+    found = {
+        (sample.name, sample.labels["MonitoringClass"]): sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+        if sample.labels.get("ResourceGroup") == "g"
+    }
+    used = "pulsar_resource_group_{}_used_total"
+    assert found == {
+        (used.format("messages"), "Publish"): 3,
+        (used.format("messages"), "Dispatch"): 2,
+        (used.format("bytes"), "Publish"): 30,
+        (used.format("bytes"), "Dispatch"): 20,
+    }

@@ -68,9 +68,9 @@ class BatchAppend(ABC):
 
     def begin(self, handler: ProduceHandler, batch: bytes | memoryview) -> None:
         topic, offsets, now_ms = self.log.topic, self.header.last_delta + 1, self.now_ms
-        of_topic, of_broker = topic.publish_throttle, handler.broker.publish_throttle
-        if of_topic is not None or of_broker is not None:
-            handler.throttle.spend((of_topic, of_broker), offsets, len(batch))
+        throttles = topic.throttles.publish
+        if throttles:
+            handler.throttle.spend(throttles, offsets, len(batch))
         topic.last_used_ms = now_ms
         topic.publish([self.wrapped(batch, offsets)], [offsets], self._stored)
 

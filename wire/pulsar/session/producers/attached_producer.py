@@ -178,9 +178,9 @@ class AttachedProducer:
         counted = messages if run.counts is None else sum(run.counts)
         producer.messages_in += counted
         producer.bytes_in += size
-        of_topic, of_broker = self.topic.publish_throttle, producers.broker.publish_throttle
-        if of_topic is not None or of_broker is not None:
-            producers.limit.spend((of_topic, of_broker), counted, size)
+        throttles = self.topic.throttles.publish
+        if throttles:
+            producers.limit.spend(throttles, counted, size)
         if run.chunks:
             producer.chunks_in += messages
 

@@ -43,6 +43,6 @@ class PublishLimit:
         if connection.paused & PAUSE_PUBLISHES and self.pending_messages * 2 <= self._max:
             connection.resume(PAUSE_PUBLISHES)
 
-    def spend(self, throttles: Iterable[Throttle | None], messages: int, size: int) -> None:
+    def spend(self, throttles: Iterable[Throttle], messages: int, size: int) -> None:
         """Count messages against rates; stop reading while one is exceeded."""
         self._throttle.spend(throttles, messages, size)

@@ -36,7 +36,7 @@ def test_a_connection_at_its_limit_is_not_read_until_half_is_stored() -> None:
 def test_a_rate_that_is_exceeded_pauses_and_none_does_not() -> None:
     line = Line()
     limit = limit_of(line)
-    limit.spend((None, None), 1_000, 1_000_000)
+    limit.spend((), 1_000, 1_000_000)
     assert not line.paused
-    limit.spend((None, Throttle(RateLimit(messages=1.0), 0.0)), 100, 1)
+    limit.spend((Throttle(RateLimit(messages=1.0), 0.0),), 100, 1)
     assert line.paused == PAUSE_RATE
