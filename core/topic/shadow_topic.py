@@ -26,8 +26,8 @@ from magnetar.core.kernel.errors import InvalidName, NotAllowed, NotReady, Topic
 from magnetar.core.kernel.names import TopicName
 from magnetar.core.ledger import formats
 from magnetar.core.ledger.log.ledger_list import CREATED
-from magnetar.core.ledger.log.shadow_ledger import ONLY_READ, ShadowLedger
 from magnetar.core.topic.persistent_topic import PersistentTopic
+from magnetar.core.topic.shadow_ledger import ONLY_READ, ShadowLedger
 
 if TYPE_CHECKING:
     from magnetar.core.entry.form import TransactionalForm, TransactionKey

@@ -11,8 +11,8 @@ from magnetar.core.ledger.log.change_notice import KEPT, MARKED
 from magnetar.core.ledger.log.ledger_list import CREATED
 from magnetar.core.ledger.log.ledger_list_record import NEXT_INDEX
 from magnetar.core.ledger.log.managed_ledger import LogState, ManagedLedger
-from magnetar.core.ledger.log.shadow_ledger import ShadowLedger
 from magnetar.core.testing.bench import NAME, Bench, bench, settled
+from magnetar.core.topic.shadow_ledger import ShadowLedger
 
 SHADOW = "public/default/persistent/shadow"
 
