@@ -113,21 +113,31 @@ async def grow_partitioned(broker: Broker, name: TopicName, partitions: int) -> 
         await check_source(broker, source, partitions)
     present = await broker.catalog.check_growth(name, partitions)
     await broker.check_room(name, partitions - present)
-    if name.persistent:
-        await _add_partitions(broker, name, range(present, partitions))
-    await broker.catalog.grow_partitioned(name, partitions)
+    new = [name.partition(number) for number in range(present, partitions)]
+    try:
+        if name.persistent:
+            await _add_partitions(broker, name.partition(0), new)
+        await broker.catalog.grow_partitioned(name, partitions)
+    except BrokerError:
+        if await broker.catalog.partitions(name):  # maybe it was raised
+            for each in new:
+                await broker.unload(each)
+        else:
+            await _delete_all(broker, new)  # the topic is deleted meanwhile
+        raise
     await create_missing_partitions(broker, name)
 
 
-async def _add_partitions(broker: Broker, name: TopicName, numbers: range) -> None:
-    wanted = await _subscriptions_to_copy(broker, name.partition(0))
+async def _add_partitions(broker: Broker, first: TopicName, names: list[TopicName]) -> None:
+    wanted = await _subscriptions_to_copy(broker, first)
 
     async def add(new: TopicName) -> None:
         topic = await broker.add_partition(new)
+        for left in set(topic.subscriptions) - set(wanted):
+            await topic.unsubscribe(left, force=True)  # of an attempt that was given up
         for subscription, properties in wanted.items():
             await topic.subscription(subscription, start=START, properties=properties)
 
-    names = [name.partition(number) async for number in Cooperative(numbers, NAMES_PER_REST)]
     for start in range(0, len(names), LOADS_AT_ONCE):
         await _each(add, names[start : start + LOADS_AT_ONCE])
 
@@ -227,12 +237,34 @@ async def delete_partitioned(broker: Broker, name: TopicName, *, force: bool) ->
             here = broker.topics.get(each.full)
             if here is not None and here.in_use:
                 raise in_use(each)
+    for each in await _beyond(broker, name):
+        await broker.add_partition(each)
+        await broker.delete(each, force=True)
     with broker.going.one_more(name.full):
-        for each in present:
-            await broker.delete(each, force=True)
+        await _delete_all(broker, present)
         await broker.topic_ids.forget(name)
         await broker.forget_schemas(name)
         await broker.catalog.forget_topic(name)
+
+
+async def _beyond(broker: Broker, name: TopicName) -> list[TopicName]:
+    """Partitions beyond the number, which a growth that failed has left."""
+    if not name.persistent:
+        return []
+    count = await broker.catalog.partitions(name)
+    begin, found = f"{name.full}-partition-", []
+    for full in await topics_of(broker, name.namespace, system=True):
+        if full.startswith(begin):
+            each = TopicName.parse(full)
+            if each.base == name and each.partition_index >= count:
+                found.append(each)
+    return found
+
+
+async def _delete_all(broker: Broker, names: list[TopicName]) -> None:
+    for each in names:
+        if await broker.exists(each):
+            await broker.delete(each, force=True)
 
 
 async def delete_namespace(broker: Broker, namespace: NamespaceName, *, force: bool) -> None:

@@ -71,7 +71,6 @@ from magnetar.core.topic.shadow_topic import (
     SHADOW,
     ShadowTopic,
     new_record,
-    shadows_noted,
     source_in,
     source_named,
 )
@@ -81,6 +80,7 @@ from magnetar.core.transactions.topic_transactions import COORDINATORS, COORDINA
 log = logging.getLogger(__name__)
 
 
+READS_MAX = 5  # of a topic's policies, if each time some record has changed meanwhile
 POLICIES_PER_REST = 10
 """Topics that get new policies before other tasks run; policies are computed for each."""
 
@@ -265,17 +265,23 @@ class Broker:
         any_name: bool = False,
         for_deletion: bool = False,
     ) -> Topic:
-        found = self.topics.get(name.full)
-        if found is not None and found.fenced:
-            await self._put_away(found)  # an earlier close has failed
-            found = None
+        found = await self._present(name)
         if found is None:
-            if self._stopping:
-                raise NotReady("the server is stopping")
-            await self.check_owned(name)
             await self._check_may_exist(name, create=create, by_order=by_order, any_name=any_name)
             found = await self._load(name, for_deletion=for_deletion)
         return found
+
+    async def _present(self, name: TopicName) -> Topic | None:
+        """A topic that is loaded; if it is not, this broker may load it."""
+        found = self.topics.get(name.full)
+        if found is not None and not found.fenced:
+            return found
+        if found is not None:
+            await self._put_away(found)  # an earlier close has failed
+        if self._stopping:
+            raise NotReady("the server is stopping")
+        await self.check_owned(name)
+        return None
 
     async def check_owned(self, name: TopicName) -> None:
         """Raise `NotOwned`, with its address, if another broker serves the topic."""
@@ -318,27 +324,29 @@ class Broker:
         await topic.load()
         self.topics[name.full] = topic
         self.kept_rows.loaded(name, topic)
-        if self.catalog.changes != changes:
-            await self._refresh_policies_of(topic)  # they were changed while it was loaded
+        if self.catalog.changes != changes:  # maybe policies, while it was loaded
+            self.spawn(self._refresh_policies_of, topic)
         return topic
 
     async def _in_force(self, name: TopicName) -> tuple[Effective, ResourceGroup | None]:
-        """The policies of a topic, and its resource group, of one moment."""
-        while True:
+        """The policies of a topic, and its resource group, of one moment if there is one without
+        changes; who changes policies applies them behind that.
+        """
+        for _ in range(READS_MAX):
             changes = self.catalog.changes
             policies = await self.catalog.effective(name)
             group = await self.groups.find(policies.resource_group)
             if self.catalog.changes == changes:
-                return policies, group
+                break
+        return policies, group
 
     async def add_partition(self, name: TopicName) -> Topic:
         """Create a partition beyond the number of its topic, which is about to be raised."""
         async with self._alone_with(name):
-            found = self.topics.get(name.full)
-            if found is not None and not found.fenced:
-                return found
-            await self.check_owned(name)
-            return await self._load(name)
+            found = await self._present(name)
+            if self._is_going(name):
+                raise TopicNotFound(f"topic {name} is deleted")
+            return found or await self._load(name)
 
     # -- shadow topics ------------------------------------------------------------------------
 
@@ -347,7 +355,8 @@ class Broker:
         its name.
         """
         async with self._alone_with(name):
-            await self.check_owned(name)
+            if await self._present(name) is not None:
+                raise AlreadyExists("This topic already exists")
             await self._check_may_exist(name, create=True, by_order=True, any_name=False)
             shown = await self._source(source, name)
             await shown.ledger.set_property(f"{SHADOW}{name.full}", "")
@@ -410,14 +419,6 @@ class Broker:
         nothing = PersistentTopic(self.env, source, self.settings.defaults)
         nothing.fenced = False
         return nothing
-
-    async def has_shadows(self, topic: PersistentTopic) -> bool:
-        """Whether a source has shadows, loaded or not; those that are gone are forgotten."""
-        for name in shadows_noted(topic.ledger.properties):
-            if await self.exists(name) and await self.source_of(name) == topic.name:
-                return True
-            await topic.ledger.set_property(f"{SHADOW}{name.full}", None)
-        return False
 
     async def _check_may_exist(
         self, name: TopicName, *, create: bool, by_order: bool, any_name: bool

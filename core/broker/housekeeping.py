@@ -22,7 +22,7 @@ from magnetar.core.topic.expiry import evict_backlog, expire_before
 from magnetar.core.topic.log_start import pass_over
 from magnetar.core.topic.persistent_topic import PersistentTopic
 from magnetar.core.topic.seek import find_by_time
-from magnetar.core.topic.shadow_topic import shadows_noted
+from magnetar.core.topic.shadow_topic import SHADOW, shadows_noted
 from magnetar.core.topic.topic import Topic
 
 if TYPE_CHECKING:
@@ -70,8 +70,7 @@ class Housekeeping:
             if stored.source is None:
                 await stored.ledger.roll_if_old()
                 await self.trim(stored)
-                interval = stored.policies.deduplication_snapshot_interval
-                await stored.deduplication.snapshot_if_due(interval)
+                self._broker.spawn(stored.snapshot_if_due)
                 self.compactor.consider(stored)
         await self.delete_if_idle(topic)
 
@@ -178,13 +177,21 @@ class Housekeeping:
                 return False  # one is being made
             return not needed and topic.idle(caught_up_is_enough=caught_up)
 
-        if stored is not None and await self._broker.has_shadows(stored):
+        if stored is not None and await self._has_shadows(stored):
             return
         # checked again while no other task can load or unload it
         if still_idle(topic) and await self._broker.delete(
             topic.name, force=True, only_if=still_idle
         ):
             log.info("%s: deleted, it has been idle for %d s", topic.name, idle_ms // 1000)
+
+    async def _has_shadows(self, topic: PersistentTopic) -> bool:
+        """Whether a source has shadows, loaded or not; those that are gone are forgotten."""
+        for name in shadows_noted(topic.ledger.properties):
+            if await self._broker.exists(name) and await self._broker.source_of(name) == topic.name:
+                return True
+            await topic.ledger.set_property(f"{SHADOW}{name.full}", None)
+        return False
 
 
 def _refusal(

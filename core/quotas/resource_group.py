@@ -16,6 +16,7 @@ from magnetar.core.kernel.clock import Clock
 from magnetar.core.kernel.throttle import RateLimit, Throttle, throttle_for
 
 PATH: Final = "/admin/resourcegroups"
+LONG_MAX: Final = (1 << 63) - 1
 TURN_SECONDS: Final = 0.001
 """The shortest turn: within it a sweep of the link delivers what may be delivered now."""
 
@@ -47,7 +48,12 @@ NO_RATES: Final = GroupRates(-1, -1, -1, -1)
 
 
 def _limit(messages: int | None, size: int | None) -> RateLimit:
-    return RateLimit(max(messages or 0, 0), max(size or 0, 0))
+    """Others may have written the record: a number that is too large for a float is no limit."""
+    return RateLimit(_bounded(messages or 0), _bounded(size or 0))
+
+
+def _bounded(rate: int) -> int:
+    return rate if 0 < rate <= LONG_MAX else 0
 
 
 class DispatchTurns:

@@ -523,6 +523,11 @@ class PersistentTopic:
         for subscription in list(self.subscriptions.values()):
             self._forget_if_unused(subscription)
 
+    async def snapshot_if_due(self) -> None:
+        """Store what deduplication knows, if that was not stored for as long as the policy says."""
+        if not self.fenced:
+            await self.deduplication.snapshot_if_due(self.policies.deduplication_snapshot_interval)
+
     def forget_silent_producers(self) -> None:
         """Remove producers that have been absent for long from deduplication."""
         here = [producer.name for producer in self.producers.all()]

@@ -31,6 +31,7 @@ from magnetar.core.topic.shadow_ledger import ONLY_READ, ShadowLedger
 
 if TYPE_CHECKING:
     from magnetar.core.entry.form import TransactionalForm, TransactionKey
+    from magnetar.core.kernel.rates import Inflow
     from magnetar.core.ledger.log.managed_ledger import ManagedLedger
     from magnetar.core.policy.policies import Effective
     from magnetar.core.ports.ledger_store import Done
@@ -140,6 +141,10 @@ class ShadowTopic(PersistentTopic):
         committed: bool,
     ) -> None:
         done(None)  # none was begun in it
+
+    def inflow(self) -> Inflow:
+        """What its source has got: a rate of delivery may be relative to it."""
+        return self._source.inflow()
 
     def idle(self, *, caught_up_is_enough: bool) -> bool:
         """Never: its source may be published to."""

@@ -117,11 +117,38 @@ async def test_a_growth_that_fails_half_way_may_be_repeated() -> None:
         metadata.refused = ""
         assert await broker.catalog.partitions(A) == 1
         with pytest.raises(NotAllowed):
-            await broker.topic(A.partition(2))
+            await broker.topic(A.partition(1))
+        first = await broker.topic(A.partition(0))
+        await first.unsubscribe("s", force=True)
+        await first.subscription("t")
         await administration.grow_partitioned(broker, A, 3)
         assert await broker.catalog.partitions(A) == 3
         for topic in await administration.loaded(broker, A):
-            assert set(topic.subscriptions) == {"s"}
+            assert set(topic.subscriptions) == {"t"}
+
+
+async def test_what_a_growth_left_goes_with_the_topic() -> None:
+    stores = Stores()
+    stores.metadata = metadata = RefusingMetadata()
+    async with running(stores) as broker:
+        await administration.create_partitioned(broker, A, 1)
+        await (await broker.topic(A.partition(0))).subscription("s")
+        metadata.refused = f"{PARTITIONED}/{A.managed_ledger}"
+        with pytest.raises(StorageFailed):
+            await administration.grow_partitioned(broker, A, 3)
+        metadata.refused = ""
+        await administration.delete_partitioned(broker, A, force=True)
+        assert await topics_of(broker, NAMESPACE) == []
+        await administration.create_partitioned(broker, A, 3)
+        for topic in await administration.loaded(broker, A):
+            assert not topic.subscriptions
+
+
+async def test_no_partition_is_added_while_its_topic_is_deleted(broker: Broker) -> None:
+    await administration.create_partitioned(broker, A, 1)
+    with broker.going.one_more(A.full), pytest.raises(TopicNotFound):
+        await broker.add_partition(A.partition(1))
+    assert not await broker.exists(A.partition(1))
 
 
 async def test_a_partitioned_topic_in_use_stays_whole(broker: Broker) -> None:

@@ -139,6 +139,7 @@ async def test_what_is_changed_while_a_topic_is_loaded_is_in_force() -> None:
         stores.metadata.children = slow  # type: ignore[method-assign]
         await load()
         stores.metadata.children = children  # type: ignore[method-assign]
+        await settled()
         assert rates(found[0]) == ([6], [5])
 
 

@@ -10,7 +10,7 @@ from magnetar.core.kernel.errors import QuotaExceeded, QuotaHeld, StorageFailed
 from magnetar.core.kernel.names import TopicName
 from magnetar.core.policy.policies import TopicPolicies
 from magnetar.core.policy.values import BacklogQuota, InactiveTopics, LogLimits, Retention
-from magnetar.core.testing.bench import stored
+from magnetar.core.testing.bench import settled, stored
 from magnetar.core.testing.broker import Stores, running
 from magnetar.core.testing.client import ClientProducer, attached
 from magnetar.core.testing.entries import entry
@@ -78,6 +78,7 @@ async def test_deduplication_is_stored_at_the_interval_of_the_policy() -> None:
         for _ in range(5):
             await stored(topic.ledger, entry())
             await broker.housekeeping.tend(topic)
+            await settled()
             covered.append(fold.position == topic.ledger.chain.confirmed)
             stores.clock.forward(45)
         assert covered == [True, False, True, False, True]

@@ -100,6 +100,8 @@ class Cursor:
         self._start_anew = False
         """The next snapshot goes into a new ledger, so the znode is written too."""
         self._saving = False
+        self._in_znode = False
+        """No ledger could be created at the last attempt."""
         self._retrying = False
         """A task waits to save again after a failure."""
         self._saved_at = -inf
@@ -439,14 +441,27 @@ class Cursor:
         self.flush()
 
     async def _open_ledger(self) -> None:
-        """Create a ledger, name it in the znode, and save into it."""
+        """Create a ledger, name it in the znode, and save into it.
+
+        If none can be created, as with fewer bookies than the topic's policy wants, the znode holds
+        the state itself, until one can.
+        """
+        writer: LedgerWriter | None = None
         try:
             writer = await self.place.begin_ledger()
-            await self._put(writer.ledger_id)
+        except BrokerError as error:
+            if not self._in_znode:
+                log.warning("%s is saved without a ledger: %s", self._log_name, error)
+        self._in_znode = writer is None
+        try:
+            await self._put(-1 if writer is None else writer.ledger_id)
         except BrokerError as error:
             self._saved(error)
+            return
+        self._writer = writer
+        if writer is None:
+            self._saved(None)
         else:
-            self._writer = writer
             writer.append([self._snapshot()], self._saved)
 
     async def _put(self, ledger_id: int) -> None:

@@ -7,7 +7,8 @@ and the next one waits.
 
 For the rate of a group subscriptions of many topics wait, so they take turns (`DispatchTurns`).
 
-Invariant: while the limit stops its dispatcher, one task waits to start it again.
+Invariant: while the limit stops its dispatcher, one task waits to start it again; it ends
+with the limit.
 """
 
 from __future__ import annotations
@@ -39,7 +40,12 @@ class DispatchLimit:
         self._turns = turns
         self._env = env
         self._schedule = schedule
-        self._waiting = False
+        self._waiting: trio.CancelScope | None = None
+
+    def end(self) -> None:
+        """The subscription has another limit, or is closed."""
+        if self._waiting is not None:
+            self._waiting.cancel()
 
     def spend(self, messages: int, size: int) -> None:
         """Count what is delivered."""
@@ -59,17 +65,18 @@ class DispatchLimit:
             messages -= 1 if whole.counts is None else whole.counts[at]
             size -= len(whole.payloads[at])
             at += 1
-        if at == start and not self._waiting:
-            self._waiting = True
-            self._env.spawn(self._wait)
+        if at == start and self._waiting is None:
+            self._waiting = trio.CancelScope()
+            self._env.spawn(self._wait, self._waiting)
         return at
 
-    async def _wait(self) -> None:
+    async def _wait(self, waiting: trio.CancelScope) -> None:
         clock, turns = self._env.clock, self._turns
         shared = None if turns is None else turns.throttle
         alone = [each for each in self.throttles if each is not shared]
-        await trio.sleep(wait_seconds(alone, clock.monotonic()))
-        if turns is not None:
-            await turns.take(clock)
-        self._waiting = False
+        with waiting:
+            await trio.sleep(wait_seconds(alone, clock.monotonic()))
+            if turns is not None:
+                await turns.take(clock)
+        self._waiting = None
         self._schedule()

@@ -253,6 +253,7 @@ class PersistentSubscription:
             self._dispatch_limit.throttles if self._dispatch_limit is not None else ()
         ):
             return
+        self._end_limit()
         self._dispatch_limit = (
             DispatchLimit(throttles, topic.turns, self._env, self.schedule) if throttles else None
         )
@@ -261,6 +262,10 @@ class PersistentSubscription:
             for consumer in self.consumers:
                 consumer.set_dispatch_limit(self._dispatch_limit)
             self.schedule()
+
+    def _end_limit(self) -> None:
+        if self._dispatch_limit is not None:
+            self._dispatch_limit.end()
 
     # -- the four verbs of a consumer ---------------------------------------------------------
 
@@ -507,5 +512,6 @@ class PersistentSubscription:
     async def close(self) -> None:
         """The topic is unloaded: detach all consumers, save the cursor."""
         self.fenced = self._over = True
+        self._end_limit()
         self.disconnect_all()
         await self.cursor.close()

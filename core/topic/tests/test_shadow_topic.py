@@ -454,3 +454,11 @@ async def test_the_tail_is_cached_for_it() -> None:
         source._drop(reader)
         await published(source, b"a")
         assert shadow.ledger.cached((0, 0)) is not None
+
+
+async def test_a_rate_may_be_relative_to_what_its_source_gets() -> None:
+    async with running() as broker:
+        source, shadow = await pair(broker)
+        await published(source, b"a", b"b")
+        assert shadow.inflow() == source.inflow()
+        assert shadow.inflow().messages == 2

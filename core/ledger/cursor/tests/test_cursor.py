@@ -241,22 +241,56 @@ async def test_new_properties_are_stored(bench_: Bench) -> None:
     assert len(bench_.ledgers.ledgers) == 2
 
 
-async def test_a_failed_save_is_tried_again(bench_: Bench) -> None:
+async def refuse(*_asked: object) -> int:
+    raise StorageFailed("no")
+
+
+async def test_without_a_ledger_the_znode_holds_the_state(
+    bench_: Bench, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As with fewer bookies than the policy of the topic wants: nothing was stored until then."""
+    ledger = await log_of(bench_, 5)
+    cursor = await created(bench_, ledger)
+    bench_.ledgers.create_failure = StorageFailed("too few bookies")
+    for entry in range(3):
+        cursor.ack_range(0, entry, entry)
+        outcome = Outcome()
+        cursor.when_saved(outcome)
+        await settled()
+        assert (outcome.times, outcome.result) == (1, None)
+        assert (await opened(bench_, ledger)).mark_delete == (0, entry)
+    assert caplog.text.count("without a ledger") == 1
+    bench_.ledgers.create_failure = None
+    cursor.ack_range(0, 3, 3)
+    await bench_.flush_cursors()
+    assert cursor.place.ledger_id >= 0
+    assert (await opened(bench_, ledger)).mark_delete == (0, 3)
+
+
+async def test_a_failed_save_is_tried_again(bench_: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     """Once the cursor took itself for dirty and asked nobody to save it, ever again."""
     ledger = await log_of(bench_, 2)
     cursor = await created(bench_, ledger)
     bench_.ledgers.create_failure = StorageFailed("no")
+    with monkeypatch.context() as broken:
+        broken.setattr(bench_.metadata, "put", refuse)
+        late = await save_in_vain(cursor)
+    bench_.ledgers.create_failure = None
+    await trio.sleep(module.RETRY_SECONDS)
+    await settled()
+    assert (await opened(bench_, ledger)).mark_delete == (0, 0)
+    assert late.times == 1
+
+
+async def save_in_vain(cursor: Cursor) -> Outcome:
+    """The outcome of the save that waited behind the first."""
     cursor.ack_range(0, 0, 0)
     outcome, late = Outcome(), Outcome()
     cursor.when_saved(outcome)
     cursor.when_saved(late)
     await settled()
     assert isinstance(outcome.result, StorageFailed)
-    bench_.ledgers.create_failure = None
-    await trio.sleep(module.RETRY_SECONDS)
-    await settled()
-    assert (await opened(bench_, ledger)).mark_delete == (0, 0)
-    assert late.times == 1
+    return late
 
 
 async def test_a_failed_append_begins_a_fresh_ledger_and_leaves_none_over(bench_: Bench) -> None:
@@ -418,12 +452,14 @@ async def test_one_task_tries_again_however_many_saves_fail(
     ledger = await log_of(bench_, 10)
     cursor = await created(bench_, ledger)
     bench_.ledgers.create_failure = StorageFailed("the disk is full")
-    for entry in range(5):
-        cursor.ack_range(0, entry, entry)
-        outcome = Outcome()
-        cursor.when_saved(outcome)
-        while not outcome.times:
-            await trio.lowlevel.checkpoint()
+    with monkeypatch.context() as broken:
+        broken.setattr(bench_.metadata, "put", refuse)
+        for entry in range(5):
+            cursor.ack_range(0, entry, entry)
+            outcome = Outcome()
+            cursor.when_saved(outcome)
+            while not outcome.times:
+                await trio.lowlevel.checkpoint()
     assert len(started) == 1
     bench_.ledgers.create_failure = None
     await trio.sleep(2 * module.RETRY_SECONDS)

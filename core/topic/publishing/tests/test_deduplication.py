@@ -125,13 +125,18 @@ async def test_snapshots_by_entries_delay_those_by_time(desk: Bench) -> None:
 
 
 async def test_a_snapshot_that_is_due_and_fails_comes_later(
-    desk: Bench, caplog: pytest.LogCaptureFixture
+    desk: Bench, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    async def refuse(*_asked: object) -> int:
+        raise StorageFailed("no disk")
+
     topic = await desk.topic(**ON)
     await publish(topic, 0)
     (fold,) = topic.ledger.followers
     desk.ledgers.create_failure = StorageFailed("no disk")
-    await topic.deduplication.snapshot_if_due(60)
+    with monkeypatch.context() as broken:
+        broken.setattr(desk.metadata, "put", refuse)
+        await topic.deduplication.snapshot_if_due(60)
     assert fold.position < topic.ledger.chain.confirmed
     assert "no snapshot of sequence ids: no disk" in caplog.text
     desk.ledgers.create_failure = None

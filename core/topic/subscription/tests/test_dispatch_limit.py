@@ -6,6 +6,7 @@ from trio.testing import MockClock
 
 from magnetar.core.kernel.rates import Inflow
 from magnetar.core.kernel.throttle import RateLimit
+from magnetar.core.policy.policies import Effective
 from magnetar.core.quotas.resource_group import GroupRates, ResourceGroup
 from magnetar.core.testing.bench import Bench
 from magnetar.core.testing.client import ClientConsumer, attached
@@ -139,6 +140,22 @@ def of_group(desk: Bench, rate: int) -> ResourceGroup:
     group = ResourceGroup("g")
     group.set(GroupRates(dispatch_rate_in_msgs=rate), desk.clock.monotonic())
     return group
+
+
+async def test_nobody_waits_for_a_rate_that_is_gone(desk: Bench, autojump_clock: MockClock) -> None:
+    """A wait may be of days: each change of a low rate left one more, with its topic."""
+    topic = await desk.topic(subscription_dispatch_rate=RateLimit(1))
+    client = await attached(topic, SubscriptionType.SHARED)
+    await desk.published(topic, *[entry()] * 50)
+    before = trio.lowlevel.current_statistics().tasks_living
+    for rate in (2, 1, 3, 1):
+        topic.set_policies(Effective(subscription_dispatch_rate=RateLimit(rate)))
+        await desk.dispatch()
+    assert trio.lowlevel.current_statistics().tasks_living <= before + 1
+    topic.set_policies(Effective())
+    await desk.dispatch()
+    assert trio.lowlevel.current_statistics().tasks_living <= before
+    assert len(client.take()) == 50
 
 
 async def test_topics_of_a_group_share_its_rate(desk: Bench, autojump_clock: MockClock) -> None:

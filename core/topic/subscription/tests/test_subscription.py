@@ -146,10 +146,16 @@ async def test_a_seek_is_stored_before_anybody_is_sent_away() -> None:
         assert (await desk.topic()).subscriptions["s"].cursor.mark_delete == (0, 0)
 
 
-async def test_a_seek_that_cannot_be_stored_still_sends_everybody_away(desk: Bench) -> None:
+async def test_a_seek_that_cannot_be_stored_still_sends_everybody_away(
+    desk: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def refuse(*_asked: object) -> int:
+        raise StorageFailed("no")
+
     topic = await desk.topic()
     a = await attached(topic, SHARED)
     desk.ledgers.create_failure = StorageFailed("no")
+    monkeypatch.setattr(desk.metadata, "put", refuse)
     with pytest.raises(StorageFailed):
         await topic.subscriptions["s"].seek(START)
     assert a.events == ["closed"]

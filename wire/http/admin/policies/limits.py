@@ -8,6 +8,7 @@ Apache accepts and this server does not support are refused with messages of our
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from math import isfinite
 from typing import Any, Final
 
 import msgspec
@@ -156,6 +157,8 @@ def _check_persistence(_ask: AdminRequest, _scope: Scope, sent: Persistence) -> 
         if not 0 < size <= BOOKIES_MAX:
             text = f"Bookkeeper-{name} must be <= {BOOKIES_MAX} and > 0."
             raise HTTPException(400, text)
+    if not isfinite(sent.managed_ledger_max_mark_delete_rate):
+        raise Invalid("managedLedgerMaxMarkDeleteRate is a number")
     if not sent.can_be:
         text = f"Bookkeeper Ensemble ({ensemble}) >= WriteQuorum ({write}) >= AckQuorum ({ack})"
         raise HTTPException(400, text)

@@ -243,7 +243,8 @@ class TopicChangeHandlers:
                 self._assigned(dict(enumerate(new)))
             if for_real:
                 _count(context, topic.count - present)
-                await administration.grow_partitioned(broker, name, topic.count)
+                async with broker.catalog.changing(name.namespace):
+                    await administration.grow_partitioned(broker, name, topic.count)
         except (BrokerError, KafkaRefusal) as error:
             topic_response.error_code, topic_response.error_message = code_and_message(error)
         return topic_response

@@ -140,6 +140,7 @@ LARGE = 1 << 40
         ("inactiveTopicPolicies", {"maxInactiveDurationSeconds": LARGE}),
         ("delayedDelivery", {"tickTime": 1 << 63}),
         ("persistence", {"bookkeeperEnsemble": LARGE}),
+        ("persistence", {"managedLedgerMaxMarkDeleteRate": "NaN"}),
         ("backlogQuota", {"limitTime": LARGE, **HOLD}),
         ("offloadPolicies", {"managedLedgerOffloadThresholdInBytes": "x"}),
         ("offloadPolicies", {"managedLedgerOffloadThresholdInBytes": 1 << 63}),
