@@ -31,6 +31,11 @@ KINDS: Final = 5
 RATE: Final = {"dispatchThrottlingRateInMsg": 5_000, "dispatchThrottlingRateInByte": -1}
 DECIDED: Final[dict[str, Any]] = {
     "maxConsumers": 7,
+    "deduplicationSnapshotInterval": 90,
+    "persistence": {
+        **{f"bookkeeper{size}": 1 for size in ("Ensemble", "WriteQuorum", "AckQuorum")},
+        "managedLedgerMaxMarkDeleteRate": 2.0,
+    },
     "schemaValidationEnforced": False,
     "billing/dispatchRate": {**RATE, "relativeToPublishRate": False, "ratePeriodInSecond": 1},
 }

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+from magnetar.core.policy.declaration import levels_of
+from magnetar.core.policy.policies import Effective
 from magnetar.wire.pulsar import commands
 from magnetar.wire.pulsar import commands_pb2 as pb
 from magnetar.wire.pulsar.events import ALL
@@ -50,6 +52,15 @@ def test_the_reasons_of_the_admin_api() -> None:
     files = [file for file in (ROOT / "wire/http/admin").rglob("*.py") if "tests" not in file.parts]
     said = {reason for file in files for reason in reasons(file)}
     assert {row[1] for row in rows("what")} == said - NOT_IN_A_SERVER
+
+
+def test_the_migration_copies_each_policy_of_topics_that_has_an_effect() -> None:
+    page = (ROOT / "docs" / "pulsar.md").read_text(encoding="utf-8")
+    copied = set(page.partition('POLICIES = """')[2].partition('"""')[0].split())
+    policies = levels_of(Effective).at("topic")
+    with_effect = [scope.paths for policy, scope in policies if not policy.reason and scope.paths]
+    assert with_effect
+    assert [paths for paths in with_effect if copied.isdisjoint(paths)] == []
 
 
 def test_the_commands_of_the_binary_protocol() -> None:

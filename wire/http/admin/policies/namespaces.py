@@ -14,7 +14,7 @@ from magnetar.wire.http.admin.policies.level import Level
 from magnetar.wire.http.admin.policies.limits import check_retention, checked_policies
 from magnetar.wire.http.request import AdminRequest
 from magnetar.wire.http.rights import Needs
-from magnetar.wire.http.routes import Table, changing
+from magnetar.wire.http.routes import Table, changing, not_here
 
 if TYPE_CHECKING:
     from magnetar.core.broker.broker import Broker
@@ -33,6 +33,8 @@ def parsed_policies(request: AdminRequest, body: Any) -> NamespacePolicies:
     """All policies of a namespace as tools send them; unknown fields are dropped."""
     if not isinstance(body, dict):
         raise Invalid("policies are a JSON object")
+    if body.get("entryFilters"):
+        raise not_here("this server runs no entry filters: they are Java classes")
     policies: NamespacePolicies = decode(
         msgspec.json.encode(body), request.broker.catalog.levels.namespace
     )

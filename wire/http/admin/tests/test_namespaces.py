@@ -158,3 +158,10 @@ async def test_properties_are_kept(visitor: Visitor) -> None:
     assert await visitor.get(f"{HERE}/property/a") is None
     await visitor.does("DELETE", f"{HERE}/properties")
     assert await visitor.get(f"{HERE}/properties") == {}
+
+
+async def test_a_namespace_is_not_created_with_entry_filters(visitor: Visitor) -> None:
+    filters = {"entryFilters": {"entryFilterNames": "x"}}
+    await visitor.fails(405, "PUT", "/admin/v2/namespaces/public/filtered", filters)
+    await visitor.fails(404, "GET", "/admin/v2/namespaces/public/filtered")
+    await visitor.does("PUT", "/admin/v2/namespaces/public/filtered", {"entryFilters": None})
