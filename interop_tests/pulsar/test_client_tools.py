@@ -1,7 +1,7 @@
-"""`pulsar-client` and `pulsar-perf` of Apache's distribution, over the binary protocol.
+"""`pulsar-client` and `pulsar-perf` of Apache's distribution.
 
 `pulsar-perf` has its jars from the project of Apache's broker: it is 4.0.8, with the client of that
-broker. Its `websocket-producer` does not start with that one's classes.
+broker. Its `websocket-producer` does not start with that one's classes, and has its own.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ __all__ = ["jars"]
 pytestmark = [pytest.mark.java, pytest.mark.slow]
 
 CLIENT: Final = "org.apache.pulsar.client.cli.PulsarClientTool"
+OVER_WEBSOCKET: Final = Path(__file__).parent / "perf"
 PERF: Final = "org.apache.pulsar.testclient.PulsarPerfTestTool"
 RECORD: Final = '{"type":"record","name":"R","fields":[{"name":"a","type":"int"}]}'
 DELIVERED: Final = re.compile(r"content:(.*?)(?:, event-time.*)?$", re.MULTILINE)
@@ -63,15 +64,20 @@ def client(jars: Path, tmp_path: Path, running: magnetar.Standalone) -> Run:
     return pulsar_client(jars, tmp_path, running.http_url, running.pulsar_url)
 
 
-@pytest.fixture
-def perf(tmp_path: Path, running: magnetar.Standalone) -> Run:
-    """pulsar-perf, which reports each second, and at its end."""
-    conf, logging = tmp_path / "perf.conf", tmp_path / "info.properties"
+def pulsar_perf(project: Path, directory: Path) -> list[str]:
+    """pulsar-perf with the jars of a project."""
+    conf, logging = directory / "perf.conf", directory / "info.properties"
     conf.touch()
     logging.write_text(LOGGING.replace("level = warn", "level = info"))
     # its histograms alone take more than half a gigabyte
     java = ["java", "-Xmx1g", "-XX:TieredStopAtLevel=1", f"-Dlog4j2.configurationFile={logging}"]
-    command = [*java, "-cp", f"{maven.build(PROJECT)}/jars/*", PERF, str(conf)]
+    return [*java, "-cp", f"{maven.build(project)}/jars/*", PERF, str(conf)]
+
+
+@pytest.fixture
+def perf(tmp_path: Path, running: magnetar.Standalone) -> Run:
+    """It reports each second, and at its end."""
+    command = pulsar_perf(PROJECT, tmp_path)
 
     def run(verb: str, *words: str) -> str:
         asked = [verb, *words, "-i", "1", "--service-url", running.pulsar_url]
@@ -129,6 +135,14 @@ def test_a_load_is_produced_consumed_and_read(perf: Run, running: magnetar.Stand
     assert "2000 records received" in said
     assert "ack failed 0 msg" in said
     assert "2000 records received" in perf("read", "load", "-n", "2000")
+
+
+def test_a_load_over_websocket(tmp_path: Path, running: magnetar.Standalone) -> None:
+    command = pulsar_perf(OVER_WEBSOCKET, tmp_path)
+    proxy = running.http_url.replace("http:", "ws:")
+    asked = ["websocket-producer", "--proxy-url", proxy, "-m", "100", "-r", "50", "sockets"]
+    assert "100 records sent" in succeeded([*command, *asked], tmp_path)
+    assert stats(running, "sockets")["msgInCounter"] == 100
 
 
 def test_a_load_of_transactions(perf: Run, running: magnetar.Standalone) -> None:
