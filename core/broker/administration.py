@@ -113,7 +113,8 @@ async def grow_partitioned(broker: Broker, name: TopicName, partitions: int) -> 
         await check_source(broker, source, partitions)
     present = await broker.catalog.check_growth(name, partitions)
     await broker.check_room(name, partitions - present)
-    new = [name.partition(number) for number in range(present, partitions)]
+    numbers = Cooperative(range(present, partitions), NAMES_PER_REST)
+    new = [name.partition(number) async for number in numbers]
     try:
         if name.persistent:
             await _add_partitions(broker, name.partition(0), new)
@@ -134,7 +135,8 @@ async def _add_partitions(broker: Broker, first: TopicName, names: list[TopicNam
     async def add(new: TopicName) -> None:
         topic = await broker.add_partition(new)
         for left in set(topic.subscriptions) - set(wanted):
-            await topic.unsubscribe(left, force=True)  # of an attempt that was given up
+            if broker.env.held.refusal(left) is None:  # of an attempt that was given up
+                await topic.unsubscribe(left, force=True)
         for subscription, properties in wanted.items():
             await topic.subscription(subscription, start=START, properties=properties)
 
