@@ -447,17 +447,19 @@ class Cursor:
         the state itself, until one can.
         """
         writer: LedgerWriter | None = None
+        refusal: BrokerError | None = None
         try:
             writer = await self.place.begin_ledger()
         except BrokerError as error:
-            if not self._in_znode:
-                log.warning("%s is saved without a ledger: %s", self._log_name, error)
-        self._in_znode = writer is None
+            refusal = error
         try:
             await self._put(-1 if writer is None else writer.ledger_id)
         except BrokerError as error:
             self._saved(error)
             return
+        if refusal is not None and not self._in_znode:
+            log.warning("%s: is saved without a ledger: %s", self._log_name, refusal)
+        self._in_znode = refusal is not None
         self._writer = writer
         if writer is None:
             self._saved(None)

@@ -44,9 +44,16 @@ async def test_trouble_is_logged_when_it_begins_and_when_it_is_over(
 
 
 async def test_a_cursor_that_cannot_be_saved_says_so_once(
-    mock_clock: MockClock, desk: Bench, caplog: pytest.LogCaptureFixture
+    mock_clock: MockClock,
+    desk: Bench,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """It is tried every second, and a disk may be full for a night."""
+
+    async def refuse(*_asked: object) -> int:
+        raise StorageFailed("the disk is full")
+
     cursor = Cursor(desk.storage, await desk.ledger(), "s", START, durable=True)
     await cursor.create()
 
@@ -55,10 +62,12 @@ async def test_a_cursor_that_cannot_be_saved_says_so_once(
         await settled()
 
     desk.ledgers.create_failure = StorageFailed("the disk is full")
-    cursor.ack_range(0, 0, 0)
-    await desk.flush_cursors()
-    for _ in range(3):
-        await try_again()
+    with monkeypatch.context() as full:
+        full.setattr(desk.metadata, "put", refuse)
+        cursor.ack_range(0, 0, 0)
+        await desk.flush_cursors()
+        for _ in range(3):
+            await try_again()
     desk.ledgers.create_failure = None
     await try_again()
     cursor.ack_range(0, 1, 1)
