@@ -351,7 +351,7 @@ class Broker:
     # -- shadow topics ------------------------------------------------------------------------
 
     async def create_shadow(self, name: TopicName, source: TopicName) -> None:
-        """Create a topic that shows another one's messages; `AlreadyExists` if its name is taken."""
+        """Create a topic that shows another's messages; `AlreadyExists` if its name is taken."""
         async with self._alone_with(name):
             if await self._present(name) is not None:
                 raise AlreadyExists("This topic already exists")
