@@ -57,8 +57,7 @@ class ShadowLedger(ManagedLedger):
         super().__init__(storage, name, advanced, lost)
         self.source = source
         self.chain, self.transactions = source.chain, source.transactions
-        self.latest_time, self.times, self.losses = source.latest_time, source.times, source.losses
-        self.writes = source.writes
+        self.times, self.losses = source.times, source.losses
         self.notice = UnkeptNotice()
 
     # -- life ---------------------------------------------------------------------------------

@@ -53,6 +53,7 @@ async def test_it_reads_what_its_source_has(desk: Bench) -> None:
     assert (await texts(shadow)) == [b"a", b"b"]
     assert (shadow.size, shadow.open_bytes) == (source.size, source.open_bytes)
     assert shadow.statistics() == source.statistics()
+    assert (source.writes.entries, shadow.writes.entries) == (2, 0), "counted once"
     await source.set_property("magnetar.mixed", "")
     assert shadow.mixed
 
