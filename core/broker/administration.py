@@ -75,8 +75,7 @@ async def check_source(broker: Broker, source: TopicName, partitions: int) -> No
         raise TopicNotFound(f"the source {source} does not exist")
     if present < partitions or bool(present) is not bool(partitions):
         raise NotAllowed(f"the source {source} has {present} partitions, its shadow {partitions}")
-    first = source.partition(0) if present else source
-    if await broker.source_of(first) is not None:
+    if await broker.source_of(source) is not None:
         raise NotAllowed(f"{source} is a shadow topic itself, and cannot be the source of another")
 
 
@@ -123,8 +122,10 @@ async def grow_partitioned(broker: Broker, name: TopicName, partitions: int) -> 
         if await broker.catalog.partitions(name):  # maybe it was raised
             for each in new:
                 await broker.unload(each)
-        else:
-            await _delete_all(broker, new)  # the topic is deleted meanwhile
+        else:  # the topic is deleted meanwhile
+            for each in new:
+                if await broker.exists(each):
+                    await broker.delete(each, force=True)
         raise
     await create_missing_partitions(broker, name)
 
@@ -243,7 +244,8 @@ async def delete_partitioned(broker: Broker, name: TopicName, *, force: bool) ->
         await broker.add_partition(each)
         await broker.delete(each, force=True)
     with broker.going.one_more(name.full):
-        await _delete_all(broker, present)
+        for each in present:
+            await broker.delete(each, force=True)
         await broker.topic_ids.forget(name)
         await broker.forget_schemas(name)
         await broker.catalog.forget_topic(name)
@@ -261,12 +263,6 @@ async def _beyond(broker: Broker, name: TopicName) -> list[TopicName]:
             if each.base == name and each.partition_index >= count:
                 found.append(each)
     return found
-
-
-async def _delete_all(broker: Broker, names: list[TopicName]) -> None:
-    for each in names:
-        if await broker.exists(each):
-            await broker.delete(each, force=True)
 
 
 async def delete_namespace(broker: Broker, namespace: NamespaceName, *, force: bool) -> None:

@@ -379,7 +379,7 @@ class Broker:
         if not name.partitioned:
             found = await self.metadata.get(f"{MANAGED_LEDGERS}/{name.managed_ledger}")
             if found is not None:
-                return source_in(found.value)
+                return source_in(found.value, name)
         return source_named(await self.catalog.properties(name), name)
 
     async def schemas_of(self, name: TopicName) -> TopicName:

@@ -335,10 +335,9 @@ class Catalog:
         if name.partitioned:
             raise Invalid(f"{name} is itself a partition")
         await self.policies(name.namespace)
-        record = encode(Partitioned(partitions))
-        if properties:
-            record = msgspec.json.encode({"partitions": partitions, "properties": properties})
-        await self._put(f"{PARTITIONED}/{name.managed_ledger}", record, ABSENT)
+        node = {"partitions": partitions, **({"properties": properties} if properties else {})}
+        path = f"{PARTITIONED}/{name.managed_ledger}"
+        await self._put(path, msgspec.json.encode(node), ABSENT)
 
     async def check_growth(self, name: TopicName, partitions: int) -> int:
         """The number of partitions; raises if it cannot be raised to that."""

@@ -70,7 +70,8 @@ class Housekeeping:
             if stored.source is None:
                 await stored.ledger.roll_if_old()
                 await self.trim(stored)
-                self._broker.spawn(stored.snapshot_if_due)
+                if stored.deduplication.on:
+                    self._broker.spawn(stored.snapshot_if_due)
                 self.compactor.consider(stored)
         await self.delete_if_idle(topic)
 

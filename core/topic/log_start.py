@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from magnetar.core.ledger.log.chain import Position
-from magnetar.core.topic.restrictions import check_changeable, check_owns_log
+from magnetar.core.topic.restrictions import check_changeable, check_log_changeable
 
 if TYPE_CHECKING:
     from magnetar.core.topic.persistent_topic import PersistentTopic
@@ -36,8 +36,7 @@ async def truncate(topics: Sequence[PersistentTopic]) -> None:
     at all if one of the topics may not be truncated.
     """
     for topic in topics:
-        check_changeable(topic.name)
-        check_owns_log(topic)
+        check_log_changeable(topic)
         await _check_not_needed(topic)
     for topic in topics:
         for subscription in list(topic.subscriptions.values()):

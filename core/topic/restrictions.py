@@ -46,6 +46,12 @@ def check_owns_log(topic: PersistentTopic) -> None:
         raise NotAllowed(f"{topic.name} is a shadow topic: {topic.source.name} has its messages")
 
 
+def check_log_changeable(topic: PersistentTopic) -> None:
+    """Raise unless others than this server may change what the log of the topic holds."""
+    check_changeable(topic.name)
+    check_owns_log(topic)
+
+
 class Occupied(Protocol):
     """A subscription whose consumers are counted."""
 

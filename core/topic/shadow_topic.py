@@ -52,30 +52,26 @@ def shadows_noted(properties: Mapping[str, str]) -> list[TopicName]:
 
 
 def source_named(properties: Mapping[str, str], name: TopicName) -> TopicName | None:
-    """The source that properties name for a topic, or, by those of its topic, for a partition."""
+    """The source that properties name for a topic, or, by those of its topic, for a partition;
+    `TopicNotFound` for what names no topic, since others may have written the record.
+    """
     text = properties.get(SHADOW_SOURCE)
     if text is None:
         return None
-    source = _parsed(text)
+    try:
+        source = TopicName.parse(text)
+    except InvalidName as error:
+        raise TopicNotFound(f"the source of a shadow topic: {error}") from error
     return source.partition(name.partition_index) if name.partitioned else source
 
 
-def _parsed(text: str) -> TopicName:
-    """`TopicNotFound` for what names no topic: others may have written the record."""
-    try:
-        return TopicName.parse(text)
-    except InvalidName as error:
-        raise TopicNotFound(f"the source of a shadow topic: {error}") from error
-
-
-def source_in(record: bytes) -> TopicName | None:
+def source_in(record: bytes, name: TopicName) -> TopicName | None:
     """The source of a topic, by the list of its ledgers as it is stored; None if it is no shadow.
     Most are none, and their lists are not decoded for it.
     """
     if SHADOW_SOURCE.encode() not in record:
         return None
-    text = formats.decode_managed_ledger(record).properties.get(SHADOW_SOURCE)
-    return None if text is None else _parsed(text)
+    return source_named(formats.decode_managed_ledger(record).properties, name)
 
 
 def new_record(source: TopicName, now_ms: int) -> bytes:

@@ -80,8 +80,8 @@ def test_a_partition_shows_the_partition_of_the_same_number() -> None:
     assert source_named({}, SHADOW) is None
     assert source_named(properties, SHADOW) == SOURCE
     assert source_named(properties, SHADOW.partition(3)) == SOURCE.partition(3)
-    assert source_in(new_record(SOURCE, 1_000)) == SOURCE
-    assert source_in(b"") is None
+    assert source_in(new_record(SOURCE, 1_000), SHADOW) == SOURCE
+    assert source_in(b"", SHADOW) is None
 
 
 async def test_it_shows_what_its_source_has_and_gets() -> None:

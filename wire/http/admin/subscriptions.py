@@ -25,7 +25,7 @@ from magnetar.core.kernel.errors import (
 from magnetar.core.ledger.compacted.compacted_topic import SUBSCRIPTION, CompactionState
 from magnetar.core.ledger.log.chain import Position
 from magnetar.core.topic.persistent_topic import PersistentTopic
-from magnetar.core.topic.restrictions import check_changeable, check_owns_log
+from magnetar.core.topic.restrictions import check_log_changeable
 from magnetar.core.topic.seek import find_by_time, mark_before
 from magnetar.core.topic.subscription.consumer import PartialAck
 from magnetar.core.topic.subscription.subscription import PersistentSubscription
@@ -120,8 +120,7 @@ async def _forget_compaction(request: AdminRequest) -> None:
     if any(topic.compacted.progress.state is CompactionState.RUNNING for topic in topics):
         raise NotAllowed("the topic is being compacted")
     for topic in topics:
-        check_changeable(topic.name)
-        check_owns_log(topic)
+        check_log_changeable(topic)
     for topic in topics:
         await topic.compacted.forget()
         if SUBSCRIPTION in topic.subscriptions:  # it was another broker's

@@ -11,7 +11,7 @@ from magnetar.core.broker.topic_list import topics_of
 from magnetar.core.ledger.compacted.compacted_topic import CompactionState
 from magnetar.core.policy.values import AuthPolicies
 from magnetar.core.topic import log_start
-from magnetar.core.topic.restrictions import check_changeable, check_owns_log
+from magnetar.core.topic.restrictions import check_log_changeable, check_owns_log
 from magnetar.core.topic.shadow_topic import SHADOW_SOURCE
 from magnetar.wire.http.admin import topic_properties
 from magnetar.wire.http.admin.access import known_actions
@@ -147,8 +147,7 @@ async def compact(request: AdminRequest) -> None:
     """Compact beside the log, as soon as no other topic is being compacted."""
     topics = await each_stored(request)
     for topic in topics:
-        check_changeable(topic.name)
-        check_owns_log(topic)
+        check_log_changeable(topic)
     for topic in topics:
         request.broker.housekeeping.compactor.request(topic)
 

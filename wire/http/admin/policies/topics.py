@@ -112,16 +112,13 @@ async def _set_shadows(request: AdminRequest) -> None:
 
 async def _shadow(request: AdminRequest, text: str) -> str:
     """The full name of a shadow of the topic."""
-    broker = request.broker
     try:
         name = TopicName.parse(text)
     except InvalidName:
         raise HTTPException(403, f"Invalid shadow topic name: {text}") from None
     if not name.persistent:
         raise HTTPException(412, "Only persistent topic can be set as shadow topic")
-    partitions = await broker.catalog.partitions(name)
-    shown = await broker.source_of(name.partition(0) if partitions else name)
-    if shown is None or (shown.base if partitions else shown) != request.topic:
+    if await request.broker.source_of(name) != request.topic:
         raise HTTPException(412, f"Shadow topic [{name}] not exists, or is none of {request.topic}")
     return name.full
 
