@@ -8,6 +8,7 @@ from typing import Protocol
 from msgspec import Struct, field
 
 from magnetar.core.kernel.clock import Clock
+from magnetar.core.ledger.buckets.index_memory import IndexMemory
 from magnetar.core.ledger.log.trim import RollLimits
 from magnetar.core.ledger.read.tail_cache import TailCache
 from magnetar.core.ports.ledger_store import LedgerStore
@@ -43,5 +44,6 @@ class Storage(Struct, frozen=True):
     producers appended in it is stored as one run. None: every append is written at once."""
     skips_lost: bool = False
     """Readers skip unreadable entries; else they wait there until an operator skips them."""
+    index_memory: IndexMemory = field(default_factory=IndexMemory)
     unsealed: set[int] = field(default_factory=set)
     """Ledgers that could not be sealed when it was tried last: each is logged once."""

@@ -58,6 +58,7 @@ class ShadowLedger(ManagedLedger):
         self.source = source
         self.chain, self.transactions = source.chain, source.transactions
         self.times, self.losses = source.times, source.losses
+        self.delayed_index = source.delayed_index
         self.notice = UnkeptNotice()
 
     # -- life ---------------------------------------------------------------------------------

@@ -137,7 +137,9 @@ def test_a_load_is_produced_consumed_and_read(perf: Run, running: magnetar.Stand
     assert "2000 records received" in perf("read", "load", "-n", "2000")
 
 
+@pytest.mark.alone
 def test_a_load_over_websocket(tmp_path: Path, running: magnetar.Standalone) -> None:
+    """Beside other tests it may send nothing: it waits five seconds for its WebSocket, no more."""
     command = pulsar_perf(OVER_WEBSOCKET, tmp_path)
     proxy = running.http_url.replace("http:", "ws:")
     asked = ["websocket-producer", "--proxy-url", proxy, "-m", "100", "-r", "50", "sockets"]

@@ -119,6 +119,25 @@ class AckState:
         ranges = self._ranges.get(position[0])
         return ranges is not None and ranges.last_of_range(position[1]) is not None
 
+    def acked_among(self, position: Position, entries: int) -> int:
+        """Which of consecutive entries of a ledger are acknowledged: a bit for each."""
+        ledger_id, first = position
+        marked_ledger, marked = self.mark_delete
+        if ledger_id < marked_ledger:
+            return (1 << entries) - 1
+        acked = 0
+        if ledger_id == marked_ledger and marked >= first:
+            acked = (1 << min(marked + 1 - first, entries)) - 1
+        ranges = self._ranges.get(ledger_id)
+        if ranges is not None:
+            stop = first + entries
+            for at in range(bisect_left(ranges.lasts, first), len(ranges.firsts)):
+                begin, end = max(ranges.firsts[at], first), min(ranges.lasts[at] + 1, stop)
+                if begin >= stop:
+                    break
+                acked |= ((1 << (end - begin)) - 1) << (begin - first)
+        return acked
+
     def bits(self, position: Position) -> int | None:
         """The unacknowledged messages of a batch; None if that is all or none of them."""
         return self._bits.get(position)

@@ -227,6 +227,18 @@ class Cursor:
             return True
         return bool(self.pending.held) and self.pending.may_cover(first)
 
+    def done_among(self, position: Position, entries: int) -> int:
+        """Which of consecutive entries of a ledger are acknowledged, or held whole by transactions:
+        a bit for each.
+        """
+        done = self.acks.acked_among(position, entries)
+        if self.pending.held and self.pending.may_cover(position):
+            ledger_id, first = position
+            for at in range(entries):
+                if self.pending.covers((ledger_id, first + at)):
+                    done |= 1 << at
+        return done
+
     def unacked_parts(self, part: Slice) -> Iterator[tuple[Slice, dict[int, int] | None]]:
         """The parts of a slice that are neither acknowledged nor held by a transaction, each with
         the bits of its batches.

@@ -21,7 +21,7 @@ happened all the same (`core/cluster/owned_record.py`); the next one finds out.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
 import trio
@@ -31,6 +31,7 @@ from magnetar.core.cluster.owned_record import OwnedRecord
 from magnetar.core.kernel.errors import Conflict, Fenced, StorageFailed
 from magnetar.core.kernel.names import MANAGED_LEDGERS
 from magnetar.core.ledger import formats
+from magnetar.core.ledger.buckets.bucket import BUCKETS, Bucket, buckets_of
 from magnetar.core.ledger.log import ledger_list_record, recovery
 from magnetar.core.ledger.log.chain import NOWHERE, Chain, Position, Segment
 from magnetar.core.ledger.log.change_notice import ChangeNotice
@@ -148,7 +149,8 @@ class LedgerList:
             self.notice.changed()
             segments, self.chain.segments = self.chain.segments, []
             compacted = ledger_list_record.compacted_of(self.properties)
-            beside = {compacted.ledger_id} if compacted is not None else set()
+            beside = {one.ledger_id for one in buckets_of(self.properties)}
+            beside |= {compacted.ledger_id} if compacted is not None else set()
             return {segment.stored_in for segment in segments} | self.doomed | (beside - {-1})
 
     # -- storing ------------------------------------------------------------------------------
@@ -390,6 +392,20 @@ class LedgerList:
             doomed = _with_doomed(contents.doomed, former)
             await self._store(structs.replace(contents, properties=properties, doomed=doomed))
             return former
+
+    async def set_buckets(self, buckets: Sequence[Bucket]) -> None:
+        """Name these buckets of delayed entries, of which new ones were noted as to be deleted; now
+        those are that were named so far, and are no longer.
+        """
+        async with self._lock:
+            contents = self._contents()
+            named = {one.ledger_id for one in buckets}
+            gone = {one.ledger_id for one in buckets_of(contents.properties)} - named
+            properties = {**contents.properties, BUCKETS: " ".join(one.text for one in buckets)}
+            if not buckets:
+                del properties[BUCKETS]
+            doomed = (contents.doomed | gone) - named
+            await self._store(structs.replace(contents, properties=properties, doomed=doomed))
 
     def _unnamed(self, gone: Iterable[Segment]) -> set[int]:
         """The ledgers that held these, and hold nothing that is still in the list."""

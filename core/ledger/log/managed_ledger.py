@@ -37,6 +37,7 @@ import trio
 
 from magnetar.core.entry import header
 from magnetar.core.kernel.errors import BrokerError, EntryNotFound, Fenced, Terminated
+from magnetar.core.ledger.buckets.delayed_index import DelayedIndex
 from magnetar.core.ledger.ledger_owner import delete_own, properties_of
 from magnetar.core.ledger.log import removal
 from magnetar.core.ledger.log.appends import Append, Appended, joined
@@ -112,6 +113,7 @@ class ManagedLedger:
         self.followers: tuple[Follower, ...] = ()  # whose state is derived from it
         self.rules, self._tailed = LogRules(storage.roll), False  # the tail is cached for readers
         self.latest_time, self.times, self.losses = LatestTime(), Times(self), Losses(self)
+        self.delayed_index = DelayedIndex(storage, self)
         self._storage, self._tail = storage, TopicTail(storage.cache)
         self._now, self._wall_ms = storage.clock.monotonic, storage.clock.wall_ms
         self._advanced, self._lost = advanced, lost
@@ -193,6 +195,7 @@ class ManagedLedger:
         self._tail.clear()
         self._readers.clear()
         self._sparse.clear()
+        self.delayed_index.close(self)
 
     def _enter(self, state: LogState) -> None:
         if state not in LEAVES[self.state]:

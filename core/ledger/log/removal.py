@@ -25,6 +25,7 @@ async def trim(ledger: ManagedLedger, doomed: list[int]) -> int:
     await _cover(ledger, max(doomed, default=-1))
     count, unnamed = await ledger.ledgers.remove(doomed)
     await ledger.delete_ledgers(unnamed)
+    await ledger.delayed_index.forget_what_left()
     return count
 
 
@@ -36,6 +37,7 @@ async def cut(ledger: ManagedLedger, index: int, position: Position) -> None:
     await _cover(ledger, position[0])
     unnamed = await ledger.ledgers.begin_at(index, position, lambda: ledger.first_index)
     await ledger.delete_ledgers(unnamed)
+    await ledger.delayed_index.forget_what_left()
 
 
 async def create_beside(ledger: ManagedLedger) -> LedgerWriter:

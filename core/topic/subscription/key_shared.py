@@ -156,7 +156,9 @@ class KeyedDispatcher:
 
     def _new(self, permits: int) -> Slice | None:
         """The next new entries, no more than can be delivered or held back."""
-        self.read = self._ledger.chain.normal(self.read)
+        self.read, passing = self.out.pass_delayed(self._ledger.chain.normal(self.read))
+        if passing:
+            return None
         found = self._fresh.at(self.read)
         if found is None:
             return None

@@ -27,6 +27,7 @@ import trio
 
 from magnetar.core.entry.forms import NATIVE
 from magnetar.core.kernel.structs import FrozenStruct
+from magnetar.core.ledger.buckets.bucket import BLOCK_BITS, BLOCK_ENTRIES, PLACE_MASK, DelayedBlock
 from magnetar.core.ledger.cursor.cursor import Cursor
 from magnetar.core.ledger.log.chain import Position
 from magnetar.core.ledger.read.tail_cache import Slice
@@ -40,6 +41,10 @@ from magnetar.core.topic.subscription.statistics import SubscriptionStatistics
 
 WOKEN_ENTRIES_MAX: Final = 1_000
 """Due entries that join replay at once: several milliseconds of the loop."""
+INDEXED_MS: Final = 60_000
+"""Who waits for less is not put into the log's index: it is read again after a restart."""
+PASSED_BLOCKS_MAX: Final = 8
+"""Blocks of delayed entries that are passed at once: a fraction of a millisecond."""
 UNREADABLE_MS: Final = 10_000
 """After so long a delayed entry that cannot be read is read again."""
 DELAY_TICK_SECONDS: Final = 1.0
@@ -172,6 +177,8 @@ class Outstanding:
         late: list[int] = []
         if not self.limits.delays:
             return late
+        worth: list[int] = []
+        dues_ms: list[int] = []
         for at, payload in enumerate(piece.payloads):
             due_ms = NATIVE.deliver_at(payload)
             if due_ms is not None and due_ms > now_ms:
@@ -179,8 +186,13 @@ class Outstanding:
                 self.replay.discard(position)
                 self.delayed.add(position, due_ms)
                 late.append(at)
+                if due_ms - now_ms >= INDEXED_MS:
+                    worth.append(position[1])
+                    dues_ms.append(due_ms)
         if late:
             self._set_alarm()
+        if worth:
+            self._cursor.ledger.delayed_index.note(piece.ledger_id, worth, dues_ms)
         return late
 
     def send(self, consumer: Consumer, part: Slice, partial: dict[int, int] | None) -> None:
@@ -297,6 +309,42 @@ class Outstanding:
                 self.acked(ledger_id, entry_id, entry_id)
 
     # -- delayed entries ----------------------------------------------------------------------
+
+    def pass_delayed(self, read: Position) -> tuple[Position, bool]:
+        """Where to read on: behind entries that, as the log's index says, are not due. They are
+        delayed from then on, without being read. And whether that goes on before anything is read.
+        """
+        ledger = self._cursor.ledger
+        index = ledger.delayed_index
+        for _ in range(PASSED_BLOCKS_MAX):
+            if not self.limits.delays or not index.reaches(read):
+                return read, False
+            key = (read[0], read[1] >> BLOCK_BITS)
+            if not index.is_loaded(key, self._schedule):
+                return read, True
+            block = index.block(key)
+            passed = 0 if block is None else self._passed(block, read)
+            if not passed:
+                return read, False
+            read = ledger.chain.normal((read[0], read[1] + passed))
+        self._schedule()
+        return read, True
+
+    def _passed(self, block: DelayedBlock, read: Position) -> int:
+        """Add to `delayed` what follows from there on in a block without a gap; returns how many
+        entries to pass, those that are acknowledged among them.
+        """
+        segment = self._cursor.ledger.chain.segment_of(read[0])
+        if segment is None or segment.remaining is not None:
+            return 0  # compaction may have removed some of them
+        place = read[1] & PLACE_MASK
+        delayed = block.entries >> place
+        done = self._cursor.done_among(read, BLOCK_ENTRIES - place)
+        either = delayed | done
+        run = (~either & (either + 1)).bit_length() - 1
+        self.delayed.add_unread(read, delayed & ~done & ((1 << run) - 1), block.due_ms)
+        self._set_alarm()
+        return run
 
     def wake_delayed(self) -> bool:
         """Move due entries to replay, up to its limit; True if there were any."""

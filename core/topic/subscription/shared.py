@@ -139,7 +139,9 @@ class SharedDispatcher:
         """New entries at the read position."""
         if self.out.is_full(self.read):
             return None
-        self.read = self._ledger.chain.normal(self.read)
+        self.read, passing = self.out.pass_delayed(self._ledger.chain.normal(self.read))
+        if passing:
+            return None
         found = self._fresh.at(self.read)
         if found is None:
             return None

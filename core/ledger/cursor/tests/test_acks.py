@@ -130,6 +130,12 @@ class AcksAgainstSets(RuleBasedStateMachine):
             # an unlimited model mask cannot tell "all of the batch" from "nothing known"
             known = self.bits.get(position)
             assert acks.bits(position) in ((None, known) if known == 2**BATCH - 1 else (known,))
+        for ledger_id, first in [*existing, (0, 0)][::3]:
+            among = acks.acked_among((ledger_id, first), 5)
+            assert among < 1 << 5
+            for at in range(5):
+                position = (ledger_id, first + at)
+                assert position not in existing or among >> at & 1 == (position in self.acked)
         unacked = [p for p in existing if p not in self.acked]
         backlog = chain.entries_between(acks.mark_delete, chain.confirmed) - acks.acked_beyond
         assert backlog == len(unacked)

@@ -517,3 +517,14 @@ async def test_nothing_is_held_of_what_is_beyond_the_end(bench_: Bench) -> None:
     cursor = await created(bench_, ledger)
     cursor.hold((0, 1), [(0, 2, 5)], [])
     assert not cursor.pending
+
+
+async def test_what_is_done_among_consecutive_entries(bench_: Bench) -> None:
+    ledger = await log_of(bench_, 10)
+    cursor = await created(bench_, ledger)
+    cursor.ack_range(0, 0, 1)
+    cursor.ack_range(0, 4, 4)
+    assert cursor.done_among((0, 1), 5) == 0b01001
+    cursor.hold((0, 1), [(0, 2, 2)], [(0, 3, 0b00, 2)])
+    assert cursor.done_among((0, 1), 5) == 0b01011, "of a batch not all is held that is in it"
+    assert cursor.done_among((0, 5), 5) == 0

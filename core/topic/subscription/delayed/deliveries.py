@@ -24,11 +24,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from magnetar.core.ledger.buckets.bucket import BLOCK_ENTRIES
 from magnetar.core.ledger.log.chain import Position
 from magnetar.core.topic.subscription.delayed.known_times import KnownTimes
 from magnetar.core.topic.subscription.delayed.memory import DelayedMemory
 from magnetar.core.topic.subscription.delayed.position_set import PositionSet
-from magnetar.core.topic.subscription.delayed.unknown_times import BLOCK_ENTRIES, UnknownTimes
+from magnetar.core.topic.subscription.delayed.unknown_times import UnknownTimes
 
 AHEAD_MS: Final = 10_000
 """How long before its soonest entry is due a block is read, if there is room for its times."""
@@ -73,6 +74,12 @@ class DelayedDeliveries:
         """Add an entry; if it is there already, its first due time counts."""
         if self._members.add(position):
             self._know(position, due_ms)
+
+    def add_unread(self, position: Position, entries: int, due_ms: int) -> None:
+        """Add entries of one block, a bit for each from `position` on, none of them due before."""
+        new = self._members.add_all(position, entries) if entries else 0
+        if new:
+            self._unknown.add(position, due_ms, new)
 
     def _know(self, position: Position, due_ms: int) -> None:
         self._known.add(position, due_ms)

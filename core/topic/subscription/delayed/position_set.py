@@ -31,6 +31,17 @@ class _Members:
             self.bits += bytes(missing)
         self.bits[entry_id >> 3] ^= 1 << (entry_id & 7)
 
+    def add_all(self, entry_id: int, entries: int) -> int:
+        """Add some, a bit for each from an entry on; returns those that were not there."""
+        start, shift = entry_id >> 3, entry_id & 7
+        stop = start + (entries.bit_length() + shift + 7 >> 3)
+        self.bits += bytes(max(stop - len(self.bits), 0))
+        before = int.from_bytes(self.bits[start:stop], "little")
+        new = (entries << shift) & ~before
+        self.bits[start:stop] = (before | new).to_bytes(stop - start, "little")
+        self.count += new.bit_count()
+        return new >> shift
+
     def clear_to(self, entry_id: int) -> int:
         """Remove those up to an entry; returns how many."""
         whole, over = divmod(min(entry_id + 1, 8 * len(self.bits)), 8)
@@ -72,6 +83,15 @@ class PositionSet:
         members.count += 1
         self._count += 1
         return True
+
+    def add_all(self, position: Position, entries: int) -> int:
+        """Add some of one ledger, at least one, a bit for each from `position` on; returns those
+        that were not there.
+        """
+        ledger_id, entry_id = position
+        new = self._ledgers.setdefault(ledger_id, _Members()).add_all(entry_id, entries)
+        self._count += new.bit_count()
+        return new
 
     def discard(self, position: Position) -> bool:
         """False if it is not there."""

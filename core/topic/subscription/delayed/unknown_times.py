@@ -10,14 +10,10 @@ soonest time, perhaps beside later ones that no longer count.
 from __future__ import annotations
 
 import heapq
-from typing import Final
 
+from magnetar.core.ledger.buckets.bucket import BLOCK_BITS, BLOCK_ENTRIES, PLACE_MASK, BlockKey
 from magnetar.core.ledger.log.chain import Position
 from magnetar.core.topic.subscription.replay import STALE_MAX
-
-BLOCK_BITS: Final = 10
-BLOCK_ENTRIES: Final = 1 << BLOCK_BITS
-PLACE_MASK: Final = BLOCK_ENTRIES - 1
 
 
 class _Block:
@@ -32,22 +28,19 @@ class _Block:
         self.entries &= -1 << (place + 1)
 
 
-_Key = tuple[int, int]
-"""The ledger, and the number of the block in it."""
-
-
 class UnknownTimes:
     """See the module's docstring."""
 
     __slots__ = ("_blocks", "_heap", "_out")
 
     def __init__(self) -> None:
-        self._blocks: dict[_Key, _Block] = {}
-        self._heap: list[tuple[int, _Key]] = []
-        self._out: tuple[_Key, _Block] | None = None
+        self._blocks: dict[BlockKey, _Block] = {}
+        self._heap: list[tuple[int, BlockKey]] = []
+        self._out: tuple[BlockKey, _Block] | None = None
         """The block that is being read."""
 
-    def add(self, position: Position, due_ms: int) -> None:
+    def add(self, position: Position, due_ms: int, entries: int = 1) -> None:
+        """Add some entries of a block, a bit for each from `position` on."""
         key = position[0], position[1] >> BLOCK_BITS
         block = self._blocks.get(key)
         if block is None:
@@ -58,7 +51,7 @@ class UnknownTimes:
             if len(self._heap) > 2 * len(self._blocks) + STALE_MAX:
                 self._heap = [entry for entry in self._heap if self._counts(entry)]
                 heapq.heapify(self._heap)
-        block.entries |= 1 << (position[1] & PLACE_MASK)
+        block.entries |= entries << (position[1] & PLACE_MASK)
 
     def discard(self, position: Position) -> bool:
         """False if it is not there."""
@@ -71,10 +64,10 @@ class UnknownTimes:
                 self._let_go(key, block)
         return found
 
-    def _out_if(self, key: _Key) -> _Block | None:
+    def _out_if(self, key: BlockKey) -> _Block | None:
         return self._out[1] if self._out is not None and self._out[0] == key else None
 
-    def _let_go(self, key: _Key, block: _Block) -> None:
+    def _let_go(self, key: BlockKey, block: _Block) -> None:
         """Of a block that is empty; one that is taken out stays so until it is asked for."""
         if not block.entries and self._blocks.get(key) is block:
             del self._blocks[key]
@@ -103,7 +96,7 @@ class UnknownTimes:
             heapq.heappop(self._heap)
         return self._heap[0][0] if self._heap else None
 
-    def _counts(self, entry: tuple[int, _Key]) -> bool:
+    def _counts(self, entry: tuple[int, BlockKey]) -> bool:
         block = self._blocks.get(entry[1])
         return block is not None and block.soonest_ms == entry[0]
 

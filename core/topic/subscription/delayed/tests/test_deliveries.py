@@ -166,3 +166,17 @@ def test_a_block_is_read_ahead_while_there_is_room(monkeypatch: pytest.MonkeyPat
     assert delayed.to_read(ahead - 1) is None
     assert delayed.to_read(ahead) is not None
     assert delayed.next_look_ms == 100_005, "the block is being read"
+
+
+def test_what_was_never_read_is_read_when_the_soonest_of_it_may_be_due() -> None:
+    delayed = delayed_of(5_000)
+    delayed.add((3, 1026), 90_000)
+    delayed.add_unread((3, 1024), 0b1101, 50_000)
+    delayed.add_unread((3, 2048), 0, 10)
+    assert (len(delayed), delayed.known, (3, 1025) in delayed) == (3, 1, False)
+    assert delayed.next_look_ms == 50_000 - deliveries.AHEAD_MS
+    times = {(3, 1024): 60_000, (3, 1026): 90_000, (3, 1027): 50_000}
+    total, due = read_again(delayed, times, 45_000)
+    assert (total, due, delayed.known) == (4, [], 3)
+    assert delayed.take_due(60_000, 9) == [(3, 1027), (3, 1024)]
+    assert delayed.take_due(90_000, 9) == [(3, 1026)]

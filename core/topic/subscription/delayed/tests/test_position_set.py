@@ -6,14 +6,22 @@ from hypothesis import strategies as st
 from magnetar.core.topic.subscription.delayed.position_set import PositionSet
 
 POSITIONS = st.tuples(st.integers(0, 2), st.integers(0, 40))
-STEPS = st.tuples(st.sampled_from(["add", "discard", "discard_to"]), POSITIONS)
+VERBS = st.sampled_from(["add", "add_all", "discard", "discard_to"])
+STEPS = st.tuples(VERBS, POSITIONS, st.integers(1, 1 << 20))
 
 
 @given(st.lists(STEPS, max_size=40))
-def test_like_a_set(steps: list[tuple[str, tuple[int, int]]]) -> None:
+def test_like_a_set(steps: list[tuple[str, tuple[int, int], int]]) -> None:
     found, model = PositionSet(), set[tuple[int, int]]()
-    for verb, position in steps:
-        if verb == "add":
+    for verb, position, entries in steps:
+        if verb == "add_all":
+            ledger, first = position
+            entries &= (1 << 41 - first) - 1 or 1
+            added = {(ledger, first + at) for at in range(41) if entries >> at & 1}
+            new = found.add_all(position, entries) if entries else 0
+            assert {(ledger, first + at) for at in range(41) if new >> at & 1} == added - model
+            model |= added
+        elif verb == "add":
             assert found.add(position) == (position not in model)
             model.add(position)
         elif verb == "discard":

@@ -58,6 +58,18 @@ def test_what_is_removed_is_not_read() -> None:
     assert (unknown.soonest_ms, unknown._blocks) == (None, {})
 
 
+def test_several_of_a_block_at_once() -> None:
+    unknown = UnknownTimes()
+    unknown.add((3, 1026), 50)
+    unknown.add((3, 1030), 40, 0b1001)
+    unknown.take_out()
+    assert unknown.wanted == ((3, 1026), 8)
+    assert [unknown.discard((3, entry_id)) for entry_id in (1026, 1030, 1031, 1033)] == [
+        True, True, False, True,
+    ]  # fmt: skip
+    assert unknown.wanted is None
+
+
 def test_coming_and_going_does_not_fill_memory() -> None:
     unknown = UnknownTimes()
     for step in range(1_000):

@@ -1,0 +1,1 @@
+"""The index of delayed entries that a log keeps on the disk."""

@@ -1,0 +1,250 @@
+"""The index of delayed entries of one log: what is stored, found again, lost and forgotten."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator, Iterable
+
+import pytest
+
+from magnetar.core.kernel.errors import StorageFailed
+from magnetar.core.ledger.buckets import delayed_index
+from magnetar.core.ledger.buckets.bucket import (
+    BLOCK_ENTRIES,
+    BUCKETS,
+    MERGED,
+    UNMERGED_MAX,
+    BlockKey,
+    DelayedBlock,
+    buckets_of,
+)
+from magnetar.core.ledger.buckets.delayed_index import NOTED_BLOCKS, DelayedIndex
+from magnetar.core.ledger.log.managed_ledger import ManagedLedger
+from magnetar.core.testing.bench import Bench, bench, settled, stored
+
+FULL = (1 << BLOCK_ENTRIES) - 1
+Asked = list[str]
+
+
+@pytest.fixture
+async def desk() -> AsyncIterator[Bench]:
+    async with bench() as made:
+        yield made
+
+
+async def opened(desk: Bench) -> ManagedLedger:
+    """A log with ledger 0, which is being written."""
+    ledger = await desk.ledger()
+    if not ledger.chain.segments:
+        await stored(ledger, b"x")
+    return ledger
+
+
+async def note_blocks(index: DelayedIndex, numbers: Iterable[int], ledger_id: int = 0) -> None:
+    """Note all entries of these blocks, due at a thousand and the number of the block."""
+    for number in numbers:
+        first = number * BLOCK_ENTRIES
+        entry_ids = range(first, first + BLOCK_ENTRIES)
+        index.note(ledger_id, entry_ids, [1_000 + number] * BLOCK_ENTRIES)
+    await settled()
+
+
+async def found(index: DelayedIndex, key: BlockKey) -> DelayedBlock | None:
+    told: Asked = []
+    while not index.is_loaded(key, lambda: told.append("loaded")):
+        await settled()
+        assert told == ["loaded"]
+    return index.block(key)
+
+
+async def test_what_is_noted_is_found_by_the_next_owner(desk: Bench) -> None:
+    ledger = await opened(desk)
+    index = ledger.delayed_index
+    assert not index.reaches((0, 0))
+    await note_blocks(index, range(NOTED_BLOCKS))
+    assert (buckets_of(ledger.properties), index.reaches((0, 0))) == ([], False)
+    await note_blocks(index, [NOTED_BLOCKS])
+    (made,) = buckets_of(ledger.properties)
+    assert (made.first, made.last, made.blocks) == ((0, 0), (0, NOTED_BLOCKS - 1), NOTED_BLOCKS)
+    assert desk.ledgers.ledgers[made.ledger_id].closed
+    assert list(index._noted) == [(0, NOTED_BLOCKS)], "it may still grow"
+    await ledger.close()
+    assert desk.storage.index_memory.blocks == 0
+    index = (await opened(desk)).delayed_index
+    assert index.reaches((0, NOTED_BLOCKS * BLOCK_ENTRIES - 1))
+    assert not index.reaches((0, NOTED_BLOCKS * BLOCK_ENTRIES))
+    assert await found(index, (0, 7)) == DelayedBlock((0, 7), 1_007, FULL)
+    assert await found(index, (0, NOTED_BLOCKS)) is None
+    assert desk.storage.index_memory.blocks == NOTED_BLOCKS
+
+
+async def test_a_block_says_what_any_subscription_has_noted_before_it_was_stored(
+    desk: Bench,
+) -> None:
+    ledger = await opened(desk)
+    index = ledger.delayed_index
+    index.note(0, [5, 1023], [90, 70])
+    index.note(0, [5, 6], [80, 80])
+    await note_blocks(index, range(1, NOTED_BLOCKS + 1))
+    assert await found(index, (0, 0)) == DelayedBlock((0, 0), 70, 1 << 5 | 1 << 6 | 1 << 1023)
+    index.note(0, [7], [10])
+    assert (0, 0) not in index._noted, "it is stored once"
+
+
+async def test_who_asks_at_the_same_time_is_told_once(desk: Bench) -> None:
+    ledger = await opened(desk)
+    await note_blocks(ledger.delayed_index, range(NOTED_BLOCKS + 1))
+    await ledger.close()
+    index = (await opened(desk)).delayed_index
+    told: Asked = []
+
+    def loaded() -> None:
+        told.append("one")
+
+    for _ in range(3):
+        assert not index.is_loaded((0, 3), loaded)
+    assert not index.is_loaded((0, 4), lambda: told.append("other"))
+    await settled()
+    assert told == ["one", "other"]
+    assert index.is_loaded((0, 3), loaded)
+    index.let_go(buckets_of(ledger.properties)[0].ledger_id)
+    assert await found(index, (0, 3)) is not None, "it is read again"
+
+
+async def test_many_buckets_become_one(desk: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(delayed_index, "NOTED_BLOCKS", 1)
+    ledger = await opened(desk)
+    index = ledger.delayed_index
+    for number in range(UNMERGED_MAX):
+        await note_blocks(index, [number])
+    assert len(buckets_of(ledger.properties)) == UNMERGED_MAX - 1
+    await note_blocks(index, [UNMERGED_MAX])
+    buckets = buckets_of(ledger.properties)
+    assert len(buckets) == UNMERGED_MAX - MERGED + 1
+    assert (buckets[0].last, buckets[0].blocks) == ((0, MERGED - 1), MERGED)
+    named = {one.ledger_id for one in buckets} | {0}
+    assert set(desk.ledgers.ledgers) == named, "the others are deleted"
+    assert ledger.ledgers.doomed == set()
+    for number in range(UNMERGED_MAX):
+        assert await found(index, (0, number)) == DelayedBlock((0, number), 1_000 + number, FULL)
+
+
+@pytest.mark.parametrize("loss", ["damaged", "deleted"])
+async def test_a_lost_bucket_is_told_and_forgotten(
+    desk: Bench, loss: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    ledger = await opened(desk)
+    await note_blocks(ledger.delayed_index, range(NOTED_BLOCKS + 1))
+    (made,) = buckets_of(ledger.properties)
+    await ledger.close()
+    if loss == "damaged":
+        desk.ledgers.ledgers[made.ledger_id].damaged.add(0)
+    else:
+        del desk.ledgers.ledgers[made.ledger_id]
+    ledger = await opened(desk)
+    index = ledger.delayed_index
+    assert await found(index, (0, 3)) is None
+    assert f"the index of delayed entries in ledger {made.ledger_id} cannot be read" in caplog.text
+    assert (buckets_of(ledger.properties), index.reaches((0, 0))) == ([], False)
+    assert made.ledger_id not in desk.ledgers.ledgers
+    assert ledger.ledgers.doomed == set()
+    await note_blocks(index, range(NOTED_BLOCKS + 1))
+    assert await found(index, (0, 3)) is not None, "it is noted again"
+
+
+async def test_a_bucket_that_cannot_be_read_now_stays(
+    desk: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger = await opened(desk)
+    await note_blocks(ledger.delayed_index, range(NOTED_BLOCKS + 1))
+    (made,) = buckets_of(ledger.properties)
+    await ledger.close()
+    ledger = await opened(desk)
+
+    async def away(*_args: object) -> list[bytes]:
+        raise StorageFailed("its bookies are away")
+
+    monkeypatch.setattr(desk.ledgers.ledgers[made.ledger_id], "read", away)
+    assert await found(ledger.delayed_index, (0, 3)) is None
+    assert buckets_of(ledger.properties) == [made]
+    monkeypatch.undo()
+    await ledger.close()
+    assert await found((await opened(desk)).delayed_index, (0, 3)) is not None
+
+
+async def test_what_cannot_be_stored_is_not_indexed(
+    desk: Bench, caplog: pytest.LogCaptureFixture
+) -> None:
+    ledger = await opened(desk)
+    desk.ledgers.create_failure = StorageFailed("there are no bookies")
+    await note_blocks(ledger.delayed_index, range(NOTED_BLOCKS + 1))
+    assert "delayed entries are not indexed: there are no bookies" in caplog.text
+    assert (buckets_of(ledger.properties), set(desk.ledgers.ledgers)) == ([], {0})
+    desk.ledgers.create_failure = None
+    await note_blocks(ledger.delayed_index, range(NOTED_BLOCKS + 1, 2 * NOTED_BLOCKS + 1))
+    assert len(buckets_of(ledger.properties)) == 1
+
+
+async def test_a_crash_before_a_bucket_is_named(desk: Bench) -> None:
+    ledger = await opened(desk)
+    desk.ledgers.sync_at_once = False
+    await note_blocks(ledger.delayed_index, range(NOTED_BLOCKS + 1))
+    assert set(desk.ledgers.ledgers) == {0, 1}
+    after = await desk.ledger()
+    assert (set(desk.ledgers.ledgers), buckets_of(after.properties)) == ({0}, [])
+
+
+async def test_buckets_leave_with_what_they_are_about(desk: Bench) -> None:
+    ledger = await opened(desk)
+    await note_blocks(ledger.delayed_index, range(NOTED_BLOCKS + 1))
+    (made,) = buckets_of(ledger.properties)
+    await ledger.roll()
+    await stored(ledger, b"x")
+    later = ledger.chain.segments[-1].ledger_id
+    await note_blocks(ledger.delayed_index, range(NOTED_BLOCKS + 1), later)
+    assert len(buckets_of(ledger.properties)) == 2
+    await ledger.trim([0])
+    (left,) = buckets_of(ledger.properties)
+    assert (left.last[0], made.ledger_id in desk.ledgers.ledgers) == (later, False)
+    assert list(ledger.delayed_index._stored) == [later]
+    await ledger.delete()
+    assert desk.ledgers.ledgers == {}
+
+
+async def test_a_deleted_log_takes_its_buckets_with_it(desk: Bench) -> None:
+    ledger = await opened(desk)
+    await note_blocks(ledger.delayed_index, range(NOTED_BLOCKS + 1))
+    await ledger.delete()
+    assert desk.ledgers.ledgers == {}
+
+
+async def test_the_loser_of_a_log_names_nothing(
+    desk: Bench, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.ERROR)
+    ledger = await opened(desk)
+    winner = await desk.ledger()
+    await winner.claim()
+    await note_blocks(ledger.delayed_index, range(NOTED_BLOCKS + 1))
+    assert ledger.fenced
+    assert set(desk.ledgers.ledgers) == {0}
+    assert buckets_of((await desk.ledger()).properties) == []
+
+
+async def test_a_list_of_buckets_that_cannot_be_read(
+    desk: Bench, caplog: pytest.LogCaptureFixture
+) -> None:
+    ledger = await opened(desk)
+    await ledger.set_property(BUCKETS, "nonsense")
+    assert not ledger.delayed_index.reaches((0, 0))
+    assert "has no index of delayed entries: 'nonsense' names no buckets" in caplog.text
+
+
+async def test_what_is_noted_is_bounded_for_all_logs(desk: Bench) -> None:
+    ledger = await opened(desk)
+    other = await desk.ledger("public/default/persistent/other")
+    memory = desk.storage.index_memory
+    memory._blocks_max = 40
+    await note_blocks(ledger.delayed_index, range(25))
+    await note_blocks(other.delayed_index, range(25))
+    assert (memory.blocks, ledger.delayed_index._noted) == (25, {})

@@ -1,0 +1,224 @@
+"""Who attaches again passes what the log's index says is delayed: it is not read before it is due.
+
+Ledgers have ten entries, and so has a block of the index.
+"""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+
+from magnetar.core.kernel.completion import Completion
+from magnetar.core.ledger.buckets.bucket import buckets_of
+from magnetar.core.ledger.buckets.delayed_index import NOTED_BLOCKS
+from magnetar.core.ledger.log import removal
+from magnetar.core.ledger.log.chain import Position
+from magnetar.core.ledger.log.managed_ledger import ManagedLedger
+from magnetar.core.ledger.log.remaining_entries import RemainingEntries, encoded
+from magnetar.core.policy.values import DelayedDelivery
+from magnetar.core.testing.bench import Bench
+from magnetar.core.testing.client import ClientConsumer, attached
+from magnetar.core.testing.entries import entry
+from magnetar.core.topic.persistent_topic import PersistentTopic
+from magnetar.core.topic.subscription.key_shared import KeyedDispatcher
+from magnetar.core.topic.subscription.outstanding import INDEXED_MS, Outstanding
+from magnetar.core.topic.subscription.shared import SharedDispatcher
+from magnetar.core.topic.subscription.subscription import SubscriptionType
+
+SHARED = SubscriptionType.SHARED
+HOUR_MS = 3_600_000
+BLOCK = 10
+INDEXED = BLOCK * NOTED_BLOCKS
+Read = list[Position]
+
+
+@pytest.fixture
+def read(monkeypatch: pytest.MonkeyPatch) -> Read:
+    """Where anything was read from the log."""
+    places: Read = []
+    original = ManagedLedger.read
+
+    async def noting(self: ManagedLedger, position: Position, *limits: int) -> object:
+        places.append(position)
+        return await original(self, position, *limits)
+
+    monkeypatch.setattr(ManagedLedger, "read", noting)
+    return places
+
+
+def out_of(topic: PersistentTopic) -> Outstanding:
+    dispatcher = topic.subscriptions["s"].dispatcher
+    assert isinstance(dispatcher, SharedDispatcher | KeyedDispatcher)
+    return dispatcher.out
+
+
+async def published(
+    desk: Bench, topic: PersistentTopic, soon: dict[int, int | None]
+) -> list[Position]:
+    """A ledger's entries at a time. All are due in an hour, but for these, which are due after so
+    many milliseconds, or at once.
+    """
+    now_ms = desk.clock.wall_ms()
+    places: list[Position] = []
+    for start in range(0, INDEXED + BLOCK, BLOCK):
+        entries = []
+        for number in range(start, start + BLOCK):
+            delay_ms = soon.get(number, HOUR_MS)
+            due_ms = None if delay_ms is None else now_ms + delay_ms
+            entries.append(entry(b"%d" % number, key=b"%d" % number, deliver_at_ms=due_ms))
+        places += await desk.published(topic, *entries)
+    return places
+
+
+async def indexed(
+    desk: Bench, kind: SubscriptionType = SHARED, **soon: int | None
+) -> tuple[PersistentTopic, ClientConsumer, list[Position]]:
+    """A topic with all but the last block in its index, and its consumer."""
+    topic = await desk.topic()
+    client = await attached(topic, kind)
+    places = await published(desk, topic, {int(key[1:]): delay for key, delay in soon.items()})
+    await desk.dispatch()
+    (bucket,) = buckets_of(topic.ledger.properties)
+    assert bucket.blocks == NOTED_BLOCKS
+    return topic, client, places
+
+
+async def again(
+    desk: Bench, topic: PersistentTopic, read: Read, kind: SubscriptionType = SHARED
+) -> tuple[PersistentTopic, ClientConsumer]:
+    """Unload it, load it, and attach."""
+    await topic.close()
+    read.clear()
+    topic = await desk.topic()
+    client = await attached(topic, kind)
+    await desk.dispatch()
+    return topic, client
+
+
+async def later(desk: Bench, topic: PersistentTopic, seconds: float) -> None:
+    desk.clock.forward(seconds)
+    topic.subscriptions["s"].schedule()
+    await desk.dispatch()
+
+
+@pytest.mark.parametrize("kind", [SHARED, SubscriptionType.KEY_SHARED])
+async def test_nothing_in_the_index_is_read_before_it_is_due(
+    desk: Bench, read: Read, kind: SubscriptionType
+) -> None:
+    topic, _, places = await indexed(desk, kind)
+    topic, a = await again(desk, topic, read, kind)
+    out = out_of(topic)
+    assert (a.take(), len(out.delayed), out.delayed.known) == ([], len(places), BLOCK)
+    assert read == [places[INDEXED]], "the last block is not in it"
+    await later(desk, topic, 3_600)
+    assert sorted(a.take()) == places
+    a.ack(*places)
+    assert topic.subscriptions["s"].cursor.backlog == 0
+    assert (len(out.delayed), out.pending) == (0, {})
+
+
+async def test_who_leaves_and_comes_back(desk: Bench, read: Read) -> None:
+    """It is the same process, and nothing was unloaded."""
+    topic, a, places = await indexed(desk)
+    assert a.consumer.subscription is not None
+    topic.detach(a.consumer)
+    read.clear()
+    b = await attached(topic, SHARED)
+    await desk.dispatch()
+    assert (len(out_of(topic).delayed), b.take()) == (len(places), [])
+    assert len(read) <= 1
+
+
+async def test_what_is_acknowledged_or_not_delayed_among_them(desk: Bench, read: Read) -> None:
+    topic, a, places = await indexed(desk, _5=None, _33=None, _200=None)
+    ready = [places[5], places[33], places[200]]
+    assert a.take() == ready
+    a.ack(places[0], *places[7:12], places[33])
+    topic, a = await again(desk, topic, read)
+    assert a.take() == [places[5], places[200]]
+    assert (a.redelivered, len(out_of(topic).delayed)) == ({}, len(places) - 3 - 6)
+    await later(desk, topic, 3_600)
+    gone = {places[0], *places[7:12], *ready}
+    assert sorted(a.take()) == [place for place in places if place not in gone]
+
+
+async def test_what_is_due_meanwhile_is_read_and_delivered(desk: Bench, read: Read) -> None:
+    topic, _, places = await indexed(desk, _155=2 * INDEXED_MS)
+    desk.clock.forward(2 * INDEXED_MS / 1000)
+    topic, a = await again(desk, topic, read)
+    assert a.take() == [places[155]]
+    block, due, unindexed = places[150], places[155], places[INDEXED]
+    assert sorted(read) == [block, due, unindexed]
+
+
+async def test_who_waits_for_less_than_a_minute_is_not_in_the_index(
+    desk: Bench, read: Read
+) -> None:
+    topic, _, places = await indexed(desk, _155=INDEXED_MS - 1)
+    topic, a = await again(desk, topic, read)
+    assert read == [places[155], places[INDEXED]]
+    await later(desk, topic, INDEXED_MS / 1000)
+    assert a.take() == [places[155]]
+
+
+async def test_what_a_transaction_holds_is_neither_read_nor_delayed(
+    desk: Bench, read: Read
+) -> None:
+    topic, _, places = await indexed(desk)
+    cursor = topic.subscriptions["s"].cursor
+    ledger_id, entry_id = places[7]
+    cursor.hold((0, 1), [(ledger_id, entry_id, entry_id)], [])
+    await cursor.saved()
+    topic, a = await again(desk, topic, read)
+    assert places[7] not in out_of(topic).delayed
+    assert read == [places[INDEXED]]
+    await topic.subscriptions["s"].end_transaction((0, 1), committed=False)
+    await desk.dispatch()
+    assert (a.take(), len(out_of(topic).delayed)) == ([], len(places))
+    await later(desk, topic, 3_600)
+    assert sorted(a.take()) == places
+
+
+async def test_new_subscriptions_have_it_too(desk: Bench, read: Read) -> None:
+    topic, _, places = await indexed(desk)
+    read.clear()
+    b = await attached(topic, SHARED, subscription="new")
+    await desk.dispatch()
+    assert (b.take(), read) == ([], []), "the last block is in the cache"
+    dispatcher = topic.subscriptions["new"].dispatcher
+    assert isinstance(dispatcher, SharedDispatcher)
+    assert len(dispatcher.out.delayed) == len(places)
+
+
+async def test_topics_without_delayed_delivery_do_not_ask(desk: Bench, read: Read) -> None:
+    topic, _, places = await indexed(desk)
+    await topic.close()
+    topic = await desk.topic(delayed_delivery=DelayedDelivery(active=False))
+    a = await attached(topic, SHARED)
+    await desk.dispatch()
+    assert a.take() == places
+
+
+async def test_a_ledger_that_compaction_has_rewritten_is_read(desk: Bench, read: Read) -> None:
+    """Entries of it are gone, of which the index does not know."""
+    topic, _, places = await indexed(desk)
+    ledger = topic.ledger
+    segment = ledger.chain.segments[3]
+    writer = await removal.create_beside(ledger)
+    kept = [place for place in places if place[0] == segment.ledger_id][::2]
+    stored = Completion[None]()
+    payloads = desk.ledgers.ledgers[segment.ledger_id].entries[::2]
+    ids = encoded([entry_id for _, entry_id in kept])
+    writer.append([*payloads, *ids], stored.done)
+    await stored.result()
+    await writer.close()
+    remaining = RemainingEntries(writer.ledger_id, 0, [entry_id for _, entry_id in kept])
+    left = replace(segment, entries=kept[-1][1] + 1, remaining=remaining)
+    await removal.replace(ledger, {segment.ledger_id: left}, 0, lambda: None)
+    topic, a = await again(desk, topic, read)
+    assert len(out_of(topic).delayed) == len(places) - BLOCK + len(kept)
+    assert kept[0] in read
+    await later(desk, topic, 3_600)
+    assert sorted(set(places) - set(a.take())) == sorted(
+        {place for place in places if place[0] == segment.ledger_id} - set(kept)
+    )
