@@ -44,7 +44,7 @@ async def listed(request: AdminRequest) -> list[str]:
 
 
 async def get(request: AdminRequest) -> dict[str, Any]:
-    return shown(request, await request.broker.catalog.policies(request.namespace))
+    return shown(await request.broker.catalog.policies(request.namespace))
 
 
 async def create(request: AdminRequest) -> None:

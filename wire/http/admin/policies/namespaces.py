@@ -21,12 +21,32 @@ if TYPE_CHECKING:
     from magnetar.core.kernel.names import NamespaceName
 
 
-def shown(request: AdminRequest, policies: NamespacePolicies) -> dict[str, Any]:
-    """All policies of a namespace as tools read them: loose ones only if they are set."""
-    levels = request.broker.catalog.levels
-    loose = {scope.stored for policy, scope in levels.at("namespace") if policy.loose}
+UNDECIDED: Final[dict[str, Any]] = {
+    "allowed_clusters": [],
+    "clusterDispatchRate": {},
+    "clusterSubscribeRate": {},
+    "deleted": False,
+    "is_allow_auto_update_schema": True,
+    "latency_stats_sample_rate": {},
+    "migrated": False,
+    "offload_threshold": -1,
+    "offload_threshold_in_seconds": -1,
+    "publishMaxMessageRate": {},
+    "replicatorDispatchRate": {},
+    "schema_compatibility_strategy": "UNDEFINED",
+    "schema_validation_enforced": False,
+    "subscriptionDispatchRate": {},
+    "subscription_auth_mode": "None",
+    "topicDispatchRate": {},
+}
+"""What Apache's broker shows of a namespace that decides nothing (`Policies.java` of 4.2), and what
+its tools read without asking whether it is there."""
+
+
+def shown(policies: NamespacePolicies) -> dict[str, Any]:
+    """All policies of a namespace as tools read them."""
     fields = msgspec.to_builtins(policies)
-    return {name: value for name, value in fields.items() if value is not None or name not in loose}
+    return UNDECIDED | {name: value for name, value in fields.items() if value is not None}
 
 
 def parsed_policies(request: AdminRequest, body: Any) -> NamespacePolicies:

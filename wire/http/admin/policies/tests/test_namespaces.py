@@ -8,6 +8,7 @@ from trio.testing import wait_all_tasks_blocked
 
 from magnetar.core.policy.declaration import levels_of
 from magnetar.core.policy.policies import Effective
+from magnetar.wire.http.admin.policies.namespaces import UNDECIDED
 from magnetar.wire.http.tests.visitor import Visitor
 
 HERE = "/admin/v2/namespaces/public/default"
@@ -104,6 +105,26 @@ async def test_policies_of_missing_namespaces_are_404(visitor: Visitor) -> None:
     await visitor.fails(404, "GET", f"{missing}/retention")
     await visitor.fails(404, "POST", f"{missing}/messageTTL", 10)
     await visitor.fails(404, "DELETE", f"{missing}/dispatchRate")
+
+
+async def test_all_of_a_namespace_that_decides_nothing(visitor: Visitor) -> None:
+    """As Apache's broker 4.2.4 has shown it, but for the bundles."""
+    await visitor.does("PUT", "/admin/v2/namespaces/public/undecided", {})
+    shown = await visitor.get("/admin/v2/namespaces/public/undecided")
+    assert shown == UNDECIDED | {
+        "auth_policies": {
+            "destination_auth": {}, "namespace_auth": {}, "subscription_auth_roles": {},
+        },
+        "backlog_quota_map": {},
+        "bundles": {"boundaries": ["0x00000000", "0xffffffff"], "numBundles": 1},
+        "encryption_required": False,
+        "properties": {},
+        "replication_clusters": ["standalone"],
+        "subscription_types_enabled": [],
+    }  # fmt: skip
+    await visitor.does("POST", "/admin/v2/namespaces/public/undecided/offloadThreshold", 5)
+    shown = await visitor.get("/admin/v2/namespaces/public/undecided")
+    assert shown["offload_threshold"] == 5
 
 
 async def test_rates_are_shown_by_cluster_among_the_policies(visitor: Visitor) -> None:
