@@ -6,12 +6,11 @@ that is due while the server is down. The figures are how long the first consume
 waits for that one, how long it takes until all others are in the index again, the server's CPU for
 it, and the memory that the server has more by then, for caches and all.
 
-Here the times are in memory only, of half a million messages (of others it is known which are
-late), and whoever attaches has the backlog read. Beside it is Apache Pulsar with its index on the
-disk (`BucketDelayedDeliveryTracker`), which it writes for ledgers that have ended: so they end here
-when they have 50,000 entries, as they do by default after ten minutes. Its log has to say that it
-recovered them. Its default (`InMemoryDelayedDeliveryTracker`) is no peer here: when 50,000 messages
-have the same delay, it reads no further until they are due.
+Here an index of delayed entries is beside the log, and what is not in it yet is read. Beside it is
+Apache Pulsar with its own (`BucketDelayedDeliveryTracker`), which it writes for ledgers that have
+ended: so they end here when they have 50,000 entries, as they do by default after ten minutes. Its
+log has to say that it recovered them. Its default (`InMemoryDelayedDeliveryTracker`) is no peer
+here: when 50,000 messages have the same delay, it reads no further until they are due.
 
 Invariant: the figures are those of the moment in which all messages were in the index.
 """

@@ -8,6 +8,7 @@ the broker, because clients that are disconnected would reconnect and create the
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Final
 
 import trio
@@ -39,8 +40,8 @@ NAMES_PER_REST: Final = 1_000
 """Names of partitions that are parsed before other tasks run."""
 NAMESPACES_PER_REST: Final = 50
 """Namespaces whose policies are read before other tasks run."""
-LOADS_AT_ONCE: Final = 100
-"""Partitions created or loaded at the same time."""
+AT_ONCE: Final = 100
+"""Partitions created, loaded or deleted at the same time."""
 
 
 async def create_topic(broker: Broker, name: TopicName) -> Topic:
@@ -134,15 +135,17 @@ async def _add_partitions(broker: Broker, first: TopicName, names: list[TopicNam
     wanted = await _subscriptions_to_copy(broker, first)
 
     async def add(new: TopicName) -> None:
-        topic = await broker.add_partition(new)
+        try:
+            topic = await broker.add_partition(new)
+        except NotOwned:
+            return  # the owner creates it
         for left in set(topic.subscriptions) - set(wanted):
             if broker.env.held.refusal(left) is None:  # of an attempt that was given up
                 await topic.unsubscribe(left, force=True)
         for subscription, properties in wanted.items():
             await topic.subscription(subscription, start=START, properties=properties)
 
-    for start in range(0, len(names), LOADS_AT_ONCE):
-        await _each(add, names[start : start + LOADS_AT_ONCE])
+    await _each(add, names)
 
 
 async def _subscriptions_to_copy(broker: Broker, first: TopicName) -> dict[str, dict[str, str]]:
@@ -171,29 +174,30 @@ async def create_missing_partitions(broker: Broker, name: TopicName) -> None:
     names = await partitions_of(broker, name)
 
     async def load(name: TopicName) -> None:
-        await broker.topic(name, by_order=True)
+        with suppress(NotOwned):
+            await broker.topic(name, by_order=True)
 
-    for start in range(0, len(names), LOADS_AT_ONCE):
-        await _each(load, names[start : start + LOADS_AT_ONCE])
+    await _each(load, names)
 
 
 async def _each(work: Callable[[TopicName], Awaitable[None]], names: list[TopicName]) -> None:
-    """Do it for all at once, so that metadata is written in groups; raises the first error."""
+    """Do it for many at once, so that metadata is written in groups; raises the first error, when
+    those that were begun have ended.
+    """
     failures: list[BrokerError] = []
 
     async def attempt(name: TopicName) -> None:
         try:
             await work(name)
-        except NotOwned:
-            pass  # the owner creates it
         except BrokerError as error:
             failures.append(error)
 
-    async with trio.open_nursery() as nursery:
-        for name in names:
-            nursery.start_soon(attempt, name)
-    if failures:
-        raise failures[0]
+    for start in range(0, len(names), AT_ONCE):
+        async with trio.open_nursery() as nursery:
+            for name in names[start : start + AT_ONCE]:
+                nursery.start_soon(attempt, name)
+        if failures:
+            raise failures[0]
 
 
 async def partitions_of(broker: Broker, name: TopicName) -> list[TopicName]:
@@ -243,9 +247,12 @@ async def delete_partitioned(broker: Broker, name: TopicName, *, force: bool) ->
     for each in await _beyond(broker, name):
         await broker.add_partition(each)
         await broker.delete(each, force=True)
+
+    async def delete(partition: TopicName) -> None:
+        await broker.delete(partition, force=True)
+
     with broker.going.one_more(name.full):
-        for each in present:
-            await broker.delete(each, force=True)
+        await _each(delete, present)
         await broker.topic_ids.forget(name)
         await broker.forget_schemas(name)
         await broker.catalog.forget_topic(name)

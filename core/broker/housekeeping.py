@@ -188,11 +188,13 @@ class Housekeeping:
 
     async def _has_shadows(self, topic: PersistentTopic) -> bool:
         """Whether a source has shadows, loaded or not; those that are gone are forgotten."""
+        found = False
         for name in shadows_noted(topic.ledger.properties):
             if await self._broker.exists(name) and await self._broker.source_of(name) == topic.name:
-                return True
-            await topic.ledger.set_property(f"{SHADOW}{name.full}", None)
-        return False
+                found = True
+            else:
+                await topic.ledger.set_property(f"{SHADOW}{name.full}", None)
+        return found
 
 
 def _refusal(

@@ -17,12 +17,19 @@ A source that has a shadow, loaded or not, is not deleted as unused.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from magnetar.core.kernel.errors import InvalidName, NotAllowed, NotReady, TopicNotFound
+from magnetar.core.kernel.errors import (
+    BrokerError,
+    InvalidName,
+    NotAllowed,
+    NotReady,
+    TopicNotFound,
+)
 from magnetar.core.kernel.names import TopicName
 from magnetar.core.ledger import formats
 from magnetar.core.ledger.log.ledger_list import CREATED
@@ -117,6 +124,14 @@ class ShadowTopic(PersistentTopic):
         super()._fence()
         if self in self._source.shadows:
             self._source.shadows.remove(self)
+
+    async def delete(self, claimed: Callable[[], Awaitable[None]] | None = None) -> None:
+        """Delete the shadow, and what its source knows of it; that stays if the source is not
+        loaded, until it is unused itself.
+        """
+        await super().delete(claimed)
+        with suppress(BrokerError):
+            await self._source.ledger.set_property(f"{SHADOW}{self.name.full}", None)
 
     def set_policies(self, policies: Effective) -> None:
         super().set_policies(_applied(policies))

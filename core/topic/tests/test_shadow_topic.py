@@ -28,10 +28,12 @@ from magnetar.core.testing.client import attached
 from magnetar.core.testing.entries import entry
 from magnetar.core.topic import log_start
 from magnetar.core.topic.persistent_topic import PersistentTopic
+from magnetar.core.topic.shadow_topic import SHADOW as NOTE
 from magnetar.core.topic.shadow_topic import (
     SHADOW_SOURCE,
     ShadowTopic,
     new_record,
+    shadows_noted,
     source_in,
     source_named,
 )
@@ -257,6 +259,20 @@ async def test_deleting_a_shadow_leaves_its_source() -> None:
         assert not await broker.exists(SHADOW)
         assert await read(source) == 1
         assert source.shadows == []
+        assert shadows_noted(source.ledger.properties) == []
+
+
+async def test_notes_of_shadows_that_are_gone_do_not_stay_for_one_that_lives() -> None:
+    unused = InactiveTopics(max_inactive_duration_seconds=60)
+    stores = Stores()
+    async with running(stores, inactive_topics=unused) as broker:
+        source, _ = await pair(broker)
+        for number in range(3):
+            await source.ledger.set_property(f"{NOTE}persistent://public/default/{number}", "")
+        await broker.unload(SHADOW)
+        stores.clock.forward(60)
+        await broker.housekeeping.tend(source)
+        assert shadows_noted(source.ledger.properties) == [SHADOW]
 
 
 async def test_its_name_is_taken_once() -> None:

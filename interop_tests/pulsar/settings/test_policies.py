@@ -398,3 +398,38 @@ def test_what_is_sent_again_is_stored_once(serve, topic):
     again.send(b"2 again", sequence_id=2)
     again.send(b"3")
     assert [consumer.receive(RECEIVE_MS).data() for _ in range(4)] == [b"0", b"1", b"2", b"3"]
+
+
+def persistence(rate: float) -> dict:
+    quorums = dict.fromkeys(
+        ("bookkeeperEnsemble", "bookkeeperWriteQuorum", "bookkeeperAckQuorum"), 1
+    )
+    return {**quorums, "managedLedgerMaxMarkDeleteRate": rate}
+
+
+def saved(server, topic) -> int:
+    """How many times the position of the subscription `s` is in its ledger."""
+    return internal(server, topic)["cursors"]["s"]["cursorLedgerLastEntry"] + 1
+
+
+def internal(server, topic) -> dict:
+    path = f"/admin/v2/persistent/public/default/{topic}/internalStats"
+    return httpx.get(server.http_url + path).raise_for_status().json()
+
+
+def test_how_often_a_position_is_stored(serve):
+    """Of one topic at most each minute, of the other as often as it moves."""
+    server, client = serve()
+    for topic, rate in (("seldom", 0.01), ("often", 0)):
+        httpx.put(f"{server.http_url}/admin/v2/persistent/public/default/{topic}")
+        path = f"/admin/v2/persistent/public/default/{topic}/persistence"
+        until(lambda path=path, rate=rate: httpx.post(  # once its policies are read
+            server.http_url + path, json=persistence(rate)).status_code == 204)  # fmt: skip
+    consumers = {name: client.subscribe(name, "s") for name in ("seldom", "often")}
+    producers = {name: client.create_producer(name) for name in ("seldom", "often")}
+    for turn in range(5):
+        for name in ("seldom", "often"):
+            producers[name].send(b"%d" % turn)
+            consumers[name].acknowledge(consumers[name].receive(RECEIVE_MS))
+        until(lambda turn=turn: saved(server, "often") > turn)
+    assert saved(server, "seldom") == 1

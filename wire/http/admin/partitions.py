@@ -42,12 +42,12 @@ async def create(request: AdminRequest) -> None:
 
 
 async def grow(request: AdminRequest) -> None:
-    """Change the number of partitions; the properties stay."""
+    """Change the number of partitions. The properties stay, and those that are sent are added."""
     check_no_partition(request.topic)
     number, properties = await _sent(request)
-    before = await topic_properties.of_partitioned(request)
+    topic_properties.added(await topic_properties.of_partitioned(request), properties)
     await administration.grow_partitioned(request.broker, request.topic, number)
-    await topic_properties.keep(request, {**before, **properties})
+    await topic_properties.keep(request, properties)
 
 
 async def _sent(request: AdminRequest) -> tuple[int, dict[str, str]]:

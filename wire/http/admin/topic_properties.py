@@ -37,10 +37,8 @@ async def get(request: AdminRequest) -> Properties:
 
 
 async def add(request: AdminRequest) -> None:
-    given = checked(await request.value(Any) or {})
-    if SHADOW_SOURCE in given and given[SHADOW_SOURCE] != (await get(request)).get(SHADOW_SOURCE):
-        raise NotAllowed(_FROM_CREATION)
-    await keep(request, given)
+    body = await request.value(Any)
+    await keep(request, {} if body is None else checked(body))
 
 
 async def remove(request: AdminRequest) -> None:
@@ -54,14 +52,22 @@ async def remove(request: AdminRequest) -> None:
         await (await stored(request)).ledger.set_property(key, None)
 
 
+def added(present: Properties, given: Properties) -> Properties:
+    """What the properties are with these; a source stays what it is, or there stays none."""
+    if SHADOW_SOURCE in given and given[SHADOW_SOURCE] != present.get(SHADOW_SOURCE):
+        raise NotAllowed(_FROM_CREATION)
+    return {**present, **given}
+
+
 async def keep(request: AdminRequest, given: Properties) -> None:
     """Add to the existing properties."""
     if not given:
         return
     if await request.partitioned():
-        await _rewrite(request, lambda present: {**present, **given})
+        await _rewrite(request, lambda present: added(present, given))
         return
     topic = await stored(request)
+    added(dict(topic.ledger.properties), given)
     for key, value in given.items():
         await topic.ledger.set_property(key, value)
 

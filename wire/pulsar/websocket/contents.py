@@ -206,10 +206,11 @@ def _milliseconds(text: str) -> int:
     try:
         found = datetime.fromisoformat(text)
         if found.tzinfo is None:
-            raise ValueError("it has no offset")
+            raise ValueError
         return max(round(found.timestamp() * 1000), 0)
     except (ValueError, OverflowError) as error:
-        raise Invalid(f"{text[:100]!r} is not a time: {error}") from error
+        form = "ISO 8601 with an offset, such as 2026-11-29T20:00:00Z"
+        raise Invalid(f"{text[:100]!r} is not a time: {form}") from error
 
 
 # -- to a client ------------------------------------------------------------------------------

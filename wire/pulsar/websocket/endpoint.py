@@ -224,7 +224,10 @@ def _kind_of(path: str, cluster: str) -> tuple[Kind, list[str]]:
     names = steps[1:]
     if not has_version and len(names) > 2:
         if names[2] != cluster:
-            raise RefusedRequest(404, f"Invalid topic name format: {cluster} is the only cluster")
+            other = (
+                f"{names[2][:100]} is no cluster here, and paths without one begin with {PREFIX}v2/"
+            )
+            raise RefusedRequest(404, f"Invalid topic name format: {other}")
         del names[2]
     if len(names) < 4 + (kind is Kind.CONSUMER):
         raise RefusedRequest(400, "Invalid query params: Invalid topic name format")

@@ -116,6 +116,8 @@ async def sent(request: AdminRequest) -> TopicSchema:
     for what, value in (("rules", body.rule_set), ("metadata", body.metadata)):
         if says_something(value):
             raise Problem(SCHEMA_INVALID, f"{what} of schemas are not kept here")
+    if not body.schema:
+        raise Problem(SCHEMA_INVALID, "the schema is empty")
     if body.id is not None and body.id > 0:
         raise Problem(NOT_PERMITTED, "ids are given here; schemas cannot bring their own")
     try:

@@ -300,5 +300,8 @@ TABLE: Final[Table] = (
     ("GET", f"/pendingAckStats/{POSITION}", position_in_pending_ack, Needs.CONSUMER),
     # asked by Java's admin client (4.2.4, as seen); Pulsar's documentation has the path above
     ("GET", f"/positionStatsInPendingAck/{POSITION}", position_in_pending_ack, Needs.CONSUMER),
-    ("GET POST", "/{rest:path}", OTHER, Needs.IDENTITY),
+    ("GET", "/coordinatorInternalStats/{rest:path}", OTHER, Needs.IDENTITY),
+    ("GET", "/pendingAckInternalStats/{rest:path}", OTHER, Needs.IDENTITY),
+    ("GET", "/transactionBufferInternalStats/{rest:path}", OTHER, Needs.IDENTITY),
+    ("GET POST", "/transactionCoordinator/{rest:path}", OTHER, Needs.IDENTITY),
 )

@@ -27,3 +27,23 @@ async def test_bad_properties_leave_no_topic_behind(visitor: Visitor) -> None:
     body = {"partitions": 2, "properties": {"a": 1}}
     await visitor.fails(400, "PUT", f"{HERE}/partitions", body)
     await visitor.fails(404, "GET", f"{HERE}/partitions")
+
+
+async def test_growth_makes_no_topic_a_shadow(visitor: Visitor) -> None:
+    """Nor another one's: whoever may grow a topic need not be allowed to read the source."""
+    here, shown = "/admin/v2/persistent/public/default", {"PULSAR.SHADOW_SOURCE": "source"}
+    for name in ("source", "other", "mine"):
+        await visitor.does("PUT", f"{here}/{name}/partitions", 1)
+    await visitor.does("PUT", f"{here}/shadow/partitions", {"partitions": 1, "properties": shown})
+    grown = {"partitions": 2, "properties": shown}
+    await visitor.fails(412, "POST", f"{here}/mine/partitions", grown)
+    assert (await visitor.get(f"{here}/mine/partitions"))["partitions"] == 1
+    await visitor.does("POST", f"{here}/other/partitions", 2)
+    moved = {"partitions": 2, "properties": {"PULSAR.SHADOW_SOURCE": "other"}}
+    await visitor.fails(412, "POST", f"{here}/shadow/partitions", moved)
+    await visitor.does("POST", f"{here}/source/partitions", 2)
+    await visitor.does("POST", f"{here}/shadow/partitions", {**grown, "properties": shown})
+    assert await visitor.get(f"{here}/shadow/properties") == shown
+    more = {"partitions": 3, "properties": {"owner": "sales"}}
+    await visitor.does("POST", f"{here}/mine/partitions", more)
+    assert await visitor.get(f"{here}/mine/properties") == {"owner": "sales"}
