@@ -2,7 +2,7 @@
 
 The consumer of the first chunk gets the others too, even beyond its permits, because no other
 consumer can use them. A later chunk whose first one was delivered to no consumer is an orphan:
-unless the first still waits for redelivery, its message can never be assembled, and the caller
+unless the first is delayed still, its message can never be assembled, and the caller
 acknowledges it (`SharedConsumerAssignor.java` of Pulsar 4.2 does the same).
 
 Invariant: at most `MESSAGES_OPEN_MAX` unfinished messages are remembered; the oldest is removed

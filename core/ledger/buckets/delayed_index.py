@@ -9,8 +9,9 @@ on (`block`). `bucket.py` says what is stored, and why nothing of it can be wron
       +-- let go of -------->  nothing  <-- failed --+-- its entries have left the log
 
 A bucket is written, sealed, and then named, so that what is named is whole. A crash before that
-leaves a ledger that is noted as to be deleted (`removal.create_beside`). What is noted and not
-stored is lost: 33 blocks at most, of which the entries are read.
+leaves a ledger that is noted as to be deleted (`removal.create_beside`), or, between its creation
+and that note, one that takes space. What is noted and not stored is lost: 33 blocks at most, of
+which the entries are read.
 
 Invariants: one bucket is written at a time; a block is stored once; what is held is bounded for all
 logs together (`index_memory.py`).
@@ -19,6 +20,7 @@ logs together (`index_memory.py`).
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final, TypeVar
@@ -30,10 +32,11 @@ from magnetar.core.kernel.errors import BrokerError, Corrupted, Fenced, LedgerNo
 from magnetar.core.ledger.buckets import bucket
 from magnetar.core.ledger.buckets.bucket import (
     BLOCK_BITS,
-    PLACE_MASK,
     BlockKey,
     Bucket,
     DelayedBlock,
+    buckets_of,
+    words_of,
 )
 from magnetar.core.ledger.ledger_owner import open_own
 from magnetar.core.ledger.log import removal
@@ -50,21 +53,15 @@ Found = TypeVar("Found")
 NOTED_BLOCKS: Final = 32
 """Blocks that make a bucket: 30,000 entries, which take a fifth of a second to read."""
 BUCKETS_MAX: Final = 1_000
-"""Of one log, in a record of 40 KB: two billion delayed entries. Others are not indexed."""
+"""Of one log, in a record of 40 KB: half a billion delayed entries. Others are not indexed."""
+COVERING_MAX: Final = 4
+"""Buckets that are asked for one block, half of the memory for all; what others have is read."""
+UNREADABLE_SECONDS: Final = 60.0
+"""After so long a bucket that could not be read is read again."""
 READ_BYTES: Final = 256 * 1024
 _NOTED: Final = -1
 """What is held and not stored; a bucket is named by its ledger."""
 _NO_BLOCK: Final[BlockKey] = (-1, -1)
-
-
-class _Noted:
-    """A block that is not stored."""
-
-    __slots__ = ("due_ms", "entries")
-
-    def __init__(self, due_ms: int) -> None:
-        self.due_ms = due_ms
-        self.entries = 0
 
 
 class DelayedIndex:
@@ -77,12 +74,13 @@ class DelayedIndex:
         """The buckets that the log names; None until somebody asks."""
         self._last = _NO_BLOCK
         """No bucket has a later block."""
-        self._noted: dict[BlockKey, _Noted] = {}
+        self._noted: dict[BlockKey, DelayedBlock] = {}
         self._stored: dict[int, int] = {}
         """A bit for each block that is known to be stored, by ledger."""
         self._loaded: dict[int, dict[BlockKey, DelayedBlock]] = {}
         """The blocks of buckets that were read."""
-        self._unreadable: set[int] = set()
+        self._unreadable: dict[int, float] = {}
+        """When buckets that could not be read are read again."""
         self._waiting: list[Callable[[], None]] = []
         """Who is told when buckets are loaded; nobody if none is being loaded."""
         self._storing = self._closed = False
@@ -92,6 +90,8 @@ class DelayedIndex:
 
     def note(self, ledger_id: int, entry_ids: Sequence[int], dues_ms: Sequence[int]) -> None:
         """These entries are delayed. Plain call."""
+        if self._closed:
+            return
         noted, before = self._noted, len(self._noted)
         for entry_id, due_ms in zip(entry_ids, dues_ms, strict=True):
             key = (ledger_id, entry_id >> BLOCK_BITS)
@@ -99,9 +99,8 @@ class DelayedIndex:
             if block is None:
                 if self._stored.get(ledger_id, 0) >> key[1] & 1:
                     continue
-                block = noted[key] = _Noted(due_ms)
-            block.due_ms = min(block.due_ms, due_ms)
-            block.entries |= 1 << (entry_id & PLACE_MASK)
+                block = noted[key] = DelayedBlock(key)
+            block.add(entry_id, due_ms)
         if len(noted) == before:
             return
         self._storage.index_memory.holds(self, _NOTED, len(noted))
@@ -121,6 +120,7 @@ class DelayedIndex:
         if ledger is not self._ledger:
             return
         self._closed = True
+        self._now([])
         for what in (_NOTED, *self._loaded):
             self._storage.index_memory.holds(self, what, 0)
         self._noted.clear()
@@ -136,27 +136,25 @@ class DelayedIndex:
 
     def _find_named(self) -> list[Bucket]:
         if self._named is None:
-            try:
-                self._now(bucket.buckets_of(self._ledger.properties))
-            except BrokerError as error:
-                log.error("%s: has no index of delayed entries: %s", self._log_name, error)
-                self._now([])
+            words, properties = words_of(self._ledger.properties), self._ledger.properties
+            data = {one.stored_in for one in self._ledger.chain.segments}
+            self._now([one for one in buckets_of(properties) if one.ledger_id not in data])
+            if len(words) > len(self._named or ()):
+                log.error("%s: no buckets of delayed entries: %r", self._log_name, words)
         return self._named or []
 
     def _now(self, named: list[Bucket]) -> None:
-        self._named = named
+        self._named = named = [] if self._closed else named
         self._last = max((one.last for one in named), default=_NO_BLOCK)
 
     def is_loaded(self, key: BlockKey, loaded: Callable[[], None]) -> bool:
         """Whether all is in memory that is stored of that block. If not, it is read, and `loaded`
         is called then. Plain call.
         """
-        missing = []
-        for one in self._covering(key):
-            if one.ledger_id in self._loaded:
-                self._storage.index_memory.used(self, one.ledger_id)
-            elif one.ledger_id not in self._unreadable:
-                missing.append(one)
+        covering = self._covering(key)
+        missing = [one for one in covering if one.ledger_id not in self._loaded]
+        for one in covering:
+            self._storage.index_memory.used(self, one.ledger_id)
         if not missing:
             return True
         if not self._waiting:
@@ -166,7 +164,13 @@ class DelayedIndex:
         return False
 
     def _covering(self, key: BlockKey) -> list[Bucket]:
-        return [one for one in self._find_named() if one.first <= key <= one.last]
+        now = self._storage.clock.monotonic()
+        covering = [
+            one
+            for one in self._find_named()
+            if one.first <= key <= one.last and self._unreadable.get(one.ledger_id, 0.0) <= now
+        ]
+        return covering[:COVERING_MAX]
 
     def block(self, key: BlockKey) -> DelayedBlock | None:
         """What is stored of a block, which `is_loaded`; None if that is nothing."""
@@ -185,28 +189,28 @@ class DelayedIndex:
                 blocks = await self._readable(one, self._blocks_of)
                 if blocks is not None and not self._closed:
                     self._took(one, blocks)
-            await self.forget_what_left()
-        except BrokerError as error:
-            self._failed(error)
         finally:
             waiting, self._waiting = self._waiting, []
             for loaded in waiting:
                 loaded()
+        await self.forget_what_left()
 
     async def _readable(
         self, one: Bucket, read: Callable[[Bucket], Awaitable[Found]]
     ) -> Found | None:
-        """What is read of a bucket; None if it cannot be. One that is lost is named no more."""
+        """What is read of a bucket; None if it cannot be, which is told."""
         try:
             return await read(one)
         except BrokerError as error:
-            self._unreadable.add(one.ledger_id)
+            if one not in self._find_named():
+                return None  # it has become one with others meanwhile, or has left
+            lost = isinstance(error, LedgerNotFound | Corrupted)
+            now = self._storage.clock.monotonic()
+            self._unreadable[one.ledger_id] = math.inf if lost else now + UNREADABLE_SECONDS
             log.error(
                 "%s: the index of delayed entries in ledger %d cannot be read, so these are: %s",
                 self._log_name, one.ledger_id, error,
             )  # fmt: skip
-            if isinstance(error, LedgerNotFound | Corrupted):
-                await self._name((), [one])
         return None
 
     def _failed(self, error: BrokerError) -> None:
@@ -242,20 +246,28 @@ class DelayedIndex:
     async def _store(self) -> None:
         """The task that stores what is noted, all but the last block, which still grows."""
         try:
-            growing = max(self._noted, default=_NO_BLOCK)
-            keys = sorted(key for key in self._noted if key != growing)
-            noted = [(key, self._noted.pop(key)) for key in keys]
-            self._storage.index_memory.holds(self, _NOTED, len(self._noted))
-            if keys and len(self._find_named()) < BUCKETS_MAX:
-                self._mark_stored(keys)
-                blocks = [DelayedBlock(key, one.due_ms, one.entries) for key, one in noted]
-                made = Bucket(-1, keys[0], keys[-1], len(keys))
-                await self._write(bucket.encoded(blocks), made, ())
+            while len(self._noted) > NOTED_BLOCKS and not self._closed:
+                await self._store_some()
                 await self._merge()
         except BrokerError as error:
             self._failed(error)
         finally:
             self._storing = False
+
+    async def _store_some(self) -> None:
+        keys = sorted(self._noted)[:NOTED_BLOCKS]
+        blocks = [self._noted.pop(key) for key in keys]
+        self._storage.index_memory.holds(self, _NOTED, len(self._noted))
+        if len(self._find_named()) >= BUCKETS_MAX:
+            return
+        self._mark_stored(keys)
+        try:
+            made = Bucket(-1, keys[0], keys[-1], len(keys))
+            await self._write(bucket.encoded(blocks), made, ())
+        except BrokerError:
+            for ledger_id, number in keys:
+                self._stored[ledger_id] = self._stored.get(ledger_id, 0) & ~(1 << number)
+            raise
 
     async def _merge(self) -> None:
         """Have some buckets become one, if there are many."""
@@ -278,16 +290,17 @@ class DelayedIndex:
             writer.append(entries, stored.done)
             await stored.result()
             await writer.close()
-            await self._name([made._replace(ledger_id=writer.ledger_id)], instead)
         except BrokerError:
             await removal.drop_beside(ledger, writer.ledger_id)
             raise
+        # if this fails, it may have happened: the next owner of the log deletes what is not named
+        await self._name([made._replace(ledger_id=writer.ledger_id)], instead)
 
     async def _name(self, new: Sequence[Bucket], instead: Sequence[Bucket] = ()) -> None:
         """Change the list of buckets; those that are named no longer are deleted."""
         async with self._naming:
             former = self._find_named()
-            gone = {one.ledger_id for one in former if one in instead or self._left(one)}
+            gone = {one.ledger_id for one in former if one in instead or self._is_over(one)}
             kept = [one for one in former if one.ledger_id not in gone]
             named = sorted([*kept, *new], key=attrgetter("first"))
             await self._ledger.ledgers.set_buckets(named)
@@ -295,23 +308,24 @@ class DelayedIndex:
         for ledger_id in gone:
             self._storage.index_memory.holds(self, ledger_id, 0)
             self._loaded.pop(ledger_id, None)
-            self._unreadable.discard(ledger_id)
+            self._unreadable.pop(ledger_id, None)
         await self._ledger.delete_ledgers(gone)
         await self._ledger.ledgers.spare(gone)
 
     async def forget_what_left(self) -> None:
-        """Delete buckets whose entries are all deleted."""
+        """Delete buckets that are lost, or whose entries are all deleted."""
         first = self._ledger.chain.first[0]
         for ledger_id in [each for each in self._stored if each < first]:
             del self._stored[ledger_id]
-        if any(self._left(one) for one in self._find_named()):
+        if any(self._is_over(one) for one in self._find_named()):
             try:
                 await self._name(())
-            except BrokerError as error:  # the next one does it
-                log.warning("%s: buckets of delayed entries stay: %s", self._log_name, error)
+            except BrokerError as error:
+                self._failed(error)
 
-    def _left(self, one: Bucket) -> bool:
-        return one.last[0] < self._ledger.chain.first[0]
+    def _is_over(self, one: Bucket) -> bool:
+        is_lost = self._unreadable.get(one.ledger_id) == math.inf
+        return is_lost or one.last[0] < self._ledger.chain.first[0]
 
     @property
     def _log_name(self) -> str:

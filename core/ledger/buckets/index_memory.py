@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from typing import Final, Protocol
 
-BLOCKS_MAX: Final = 65_536
-"""Of 200 to 350 bytes each."""
+BLOCKS_MAX: Final = 4_096
+"""Of 4 KB each."""
 
 
 class BlockHolder(Protocol):

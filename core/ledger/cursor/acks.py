@@ -78,6 +78,15 @@ class Ranges:
         return sum(self.lasts) - sum(self.firsts) + len(self.firsts)
 
 
+def bits_of(firsts: list[int], lasts: list[int], begin: int, entries: int) -> int:
+    """Which of consecutive entries are in some closed ranges, that reach into them: a bit each."""
+    found, stop = 0, begin + entries
+    for first, last in zip(firsts, lasts, strict=True):
+        low, high = max(first, begin), min(last + 1, stop)
+        found |= ((1 << (high - low)) - 1) << (low - begin)
+    return found
+
+
 class AckState:
     """See the module's docstring."""
 
@@ -130,12 +139,9 @@ class AckState:
             acked = (1 << min(marked + 1 - first, entries)) - 1
         ranges = self._ranges.get(ledger_id)
         if ranges is not None:
-            stop = first + entries
-            for at in range(bisect_left(ranges.lasts, first), len(ranges.firsts)):
-                begin, end = max(ranges.firsts[at], first), min(ranges.lasts[at] + 1, stop)
-                if begin >= stop:
-                    break
-                acked |= ((1 << (end - begin)) - 1) << (begin - first)
+            begin = bisect_left(ranges.lasts, first)
+            end = bisect_right(ranges.firsts, first + entries - 1)
+            acked |= bits_of(ranges.firsts[begin:end], ranges.lasts[begin:end], first, entries)
         return acked
 
     def bits(self, position: Position) -> int | None:

@@ -233,10 +233,7 @@ class Cursor:
         """
         done = self.acks.acked_among(position, entries)
         if self.pending.held and self.pending.may_cover(position):
-            ledger_id, first = position
-            for at in range(entries):
-                if self.pending.covers((ledger_id, first + at)):
-                    done |= 1 << at
+            done |= self.pending.held_among(position, entries)
         return done
 
     def unacked_parts(self, part: Slice) -> Iterator[tuple[Slice, dict[int, int] | None]]:

@@ -27,7 +27,7 @@ from typing import Final, NamedTuple
 
 from magnetar.core.entry.form import TransactionKey
 from magnetar.core.kernel.errors import NotAllowed, TransactionConflict
-from magnetar.core.ledger.cursor.acks import AckState, Ranges
+from magnetar.core.ledger.cursor.acks import AckState, Ranges, bits_of
 from magnetar.core.ledger.cursor.held_image import HeldImage, decode, encode
 from magnetar.core.ledger.log.chain import START, Position
 
@@ -149,6 +149,12 @@ class EntryHolders:
             at += 1
         return None
 
+    def among(self, first: int, entries: int) -> int:
+        """Which of consecutive entries somebody holds: a bit for each."""
+        begin = bisect_left(self._lasts, first)
+        end = bisect_right(self._firsts, first + entries - 1)
+        return bits_of(self._firsts[begin:end], self._lasts[begin:end], first, entries)
+
     def add(self, key: TransactionKey, first: int, last: int) -> None:
         """Nobody else holds any of them; neighbours of the same transaction become one range."""
         begin = bisect_left(self._lasts, first)
@@ -216,6 +222,20 @@ class PendingAcks:
         if holders is not None and holders.of(position[1]) is not None:
             return True
         return self._up_to is not None and self.held[self._up_to].covers(position)
+
+    def held_among(self, position: Position, entries: int) -> int:
+        """Which of consecutive entries of a ledger are held whole: a bit for each."""
+        ledger_id, first = position
+        holders, held = self._whole.get(ledger_id), 0
+        if holders is not None:
+            held = holders.among(first, entries)
+        up_to = None if self._up_to is None else self.held[self._up_to].up_to
+        if up_to is not None and position <= (up_to[0], up_to[1]):
+            passed = entries
+            if up_to[0] == ledger_id:  # at its end it may hold some messages of a batch
+                passed = min(up_to[1] - first + (0 if up_to[3] else 1), entries)
+            held |= (1 << passed) - 1
+        return held
 
     def left_of(self, position: Position, bits: int | None) -> int | None:
         """The messages of a batch that are neither acknowledged, which `bits` says, nor held."""

@@ -401,6 +401,7 @@ class LedgerList:
             contents = self._contents()
             named = {one.ledger_id for one in buckets}
             gone = {one.ledger_id for one in buckets_of(contents.properties)} - named
+            gone -= {each for one in contents.segments for each in (one.ledger_id, one.stored_in)}
             properties = {**contents.properties, BUCKETS: " ".join(one.text for one in buckets)}
             if not buckets:
                 del properties[BUCKETS]

@@ -44,11 +44,15 @@ WOKEN_ENTRIES_MAX: Final = 1_000
 INDEXED_MS: Final = 60_000
 """Who waits for less is not put into the log's index: it is read again after a restart."""
 PASSED_BLOCKS_MAX: Final = 8
-"""Blocks of delayed entries that are passed at once: a fraction of a millisecond."""
+"""Blocks of delayed entries that are passed at once: a millisecond."""
+LATER_CHUNK_MS: Final = 1_000
+"""How long a delayed chunk waits for the first one of its message, that may be delayed as well."""
 UNREADABLE_MS: Final = 10_000
 """After so long a delayed entry that cannot be read is read again."""
 DELAY_TICK_SECONDS: Final = 1.0
 """The longest sleep of an alarm, and so the error if the wall clock is set."""
+FAR_TICK_SECONDS: Final = 10.0
+"""The same while there is more than ten times as long to wait: thousands of subscriptions do."""
 
 Piece = tuple[Slice, dict[int, int] | None]
 """Entries to deliver, and by offset the unacknowledged bits of batches acknowledged in part."""
@@ -338,12 +342,16 @@ class Outstanding:
         if segment is None or segment.remaining is not None:
             return 0  # compaction may have removed some of them
         place = read[1] & PLACE_MASK
-        delayed = block.entries >> place
+        waiting = block.waiting(place, self._env.clock.wall_ms())
+        if not waiting & 1 and not self._cursor.acks.is_acked(read):
+            return 0
         done = self._cursor.done_among(read, BLOCK_ENTRIES - place)
-        either = delayed | done
+        either = waiting | done
         run = (~either & (either + 1)).bit_length() - 1
-        self.delayed.add_unread(read, delayed & ~done & ((1 << run) - 1), block.due_ms)
-        self._set_alarm()
+        passed = waiting & ~done & ((1 << run) - 1)
+        if passed:
+            self.delayed.add_unread(read, passed, block.soonest_ms(place, passed))
+            self._set_alarm()
         return run
 
     def wake_delayed(self) -> bool:
@@ -363,6 +371,18 @@ class Outstanding:
             self._learn_delays(now_ms)
             self._set_alarm()
         return bool(due)
+
+    def wait_for_first(self, position: Position, payload: bytes) -> bool:
+        """Delay a chunk whose first one nobody has got, if that may be delayed itself: those that
+        are due are read block by block, and not in order.
+        """
+        due_ms = NATIVE.deliver_at(payload)
+        if due_ms is None or not self.delayed.has_before(position):
+            return False
+        self.replay.discard(position)
+        self.delayed.add(position, max(due_ms, self._env.clock.wall_ms() + LATER_CHUNK_MS))
+        self._set_alarm()
+        return True
 
     def _learn_delays(self, now_ms: int) -> None:
         """Read again when entries are due that were put off; some in each turn."""
@@ -405,7 +425,8 @@ class Outstanding:
                 self._alarm = None
                 self._schedule()
                 return
-            await trio.sleep(min(seconds, DELAY_TICK_SECONDS))
+            is_far = seconds > 10 * FAR_TICK_SECONDS
+            await trio.sleep(min(seconds, FAR_TICK_SECONDS if is_far else DELAY_TICK_SECONDS))
 
 
 def _without(piece: Slice, partial: dict[int, int] | None, late: list[int]) -> list[Piece]:

@@ -157,6 +157,8 @@ class SharedDispatcher:
             shares, self._turn, seen = deal.shares, deal.turn, deal.seen
             for at in deal.orphans:
                 entry_id = work.first_entry + at
+                if self.out.wait_for_first((work.ledger_id, entry_id), work.payloads[at]):
+                    continue
                 self._cursor.ack_range(work.ledger_id, entry_id, entry_id)
                 self.out.acked(work.ledger_id, entry_id, entry_id)
         else:

@@ -6,8 +6,10 @@ import logging
 from collections.abc import AsyncIterator, Iterable
 
 import pytest
+import trio
 
-from magnetar.core.kernel.errors import StorageFailed
+from magnetar.core.kernel.errors import Fenced, StorageFailed
+from magnetar.core.ledger import formats
 from magnetar.core.ledger.buckets import delayed_index
 from magnetar.core.ledger.buckets.bucket import (
     BLOCK_ENTRIES,
@@ -15,11 +17,16 @@ from magnetar.core.ledger.buckets.bucket import (
     MERGED,
     UNMERGED_MAX,
     BlockKey,
-    DelayedBlock,
     buckets_of,
 )
-from magnetar.core.ledger.buckets.delayed_index import NOTED_BLOCKS, DelayedIndex
+from magnetar.core.ledger.buckets.delayed_index import (
+    COVERING_MAX,
+    NOTED_BLOCKS,
+    UNREADABLE_SECONDS,
+    DelayedIndex,
+)
 from magnetar.core.ledger.log.managed_ledger import ManagedLedger
+from magnetar.core.ports.ledger_store import LedgerInfo
 from magnetar.core.testing.bench import Bench, bench, settled, stored
 
 FULL = (1 << BLOCK_ENTRIES) - 1
@@ -41,20 +48,28 @@ async def opened(desk: Bench) -> ManagedLedger:
 
 
 async def note_blocks(index: DelayedIndex, numbers: Iterable[int], ledger_id: int = 0) -> None:
-    """Note all entries of these blocks, due at a thousand and the number of the block."""
+    """Note all entries of these blocks, due in the second of a thousand and the block's number."""
     for number in numbers:
         first = number * BLOCK_ENTRIES
         entry_ids = range(first, first + BLOCK_ENTRIES)
-        index.note(ledger_id, entry_ids, [1_000 + number] * BLOCK_ENTRIES)
+        index.note(ledger_id, entry_ids, [1_000 * (1_000 + number)] * BLOCK_ENTRIES)
     await settled()
 
 
-async def found(index: DelayedIndex, key: BlockKey) -> DelayedBlock | None:
+Seen = tuple[BlockKey, int, int]
+"""A block: its key, the entries in it, and the first second in which one of them is due."""
+
+
+async def found(index: DelayedIndex, key: BlockKey) -> Seen | None:
     told: Asked = []
     while not index.is_loaded(key, lambda: told.append("loaded")):
         await settled()
         assert told == ["loaded"]
-    return index.block(key)
+    block = index.block(key)
+    if block is None:
+        return None
+    entries = block.waiting(0, 0)
+    return block.key, entries, block.soonest_ms(0, entries) // 1000
 
 
 async def test_what_is_noted_is_found_by_the_next_owner(desk: Bench) -> None:
@@ -73,7 +88,7 @@ async def test_what_is_noted_is_found_by_the_next_owner(desk: Bench) -> None:
     index = (await opened(desk)).delayed_index
     assert index.reaches((0, NOTED_BLOCKS * BLOCK_ENTRIES - 1))
     assert not index.reaches((0, NOTED_BLOCKS * BLOCK_ENTRIES))
-    assert await found(index, (0, 7)) == DelayedBlock((0, 7), 1_007, FULL)
+    assert await found(index, (0, 7)) == ((0, 7), FULL, 1_007)
     assert await found(index, (0, NOTED_BLOCKS)) is None
     assert desk.storage.index_memory.blocks == NOTED_BLOCKS
 
@@ -83,10 +98,10 @@ async def test_a_block_says_what_any_subscription_has_noted_before_it_was_stored
 ) -> None:
     ledger = await opened(desk)
     index = ledger.delayed_index
-    index.note(0, [5, 1023], [90, 70])
-    index.note(0, [5, 6], [80, 80])
+    index.note(0, [5, 1023], [80_000, 70_999])
+    index.note(0, [5, 6], [80_000, 80_000])
     await note_blocks(index, range(1, NOTED_BLOCKS + 1))
-    assert await found(index, (0, 0)) == DelayedBlock((0, 0), 70, 1 << 5 | 1 << 6 | 1 << 1023)
+    assert await found(index, (0, 0)) == ((0, 0), 1 << 5 | 1 << 6 | 1 << 1023, 70)
     index.note(0, [7], [10])
     assert (0, 0) not in index._noted, "it is stored once"
 
@@ -126,7 +141,7 @@ async def test_many_buckets_become_one(desk: Bench, monkeypatch: pytest.MonkeyPa
     assert set(desk.ledgers.ledgers) == named, "the others are deleted"
     assert ledger.ledgers.doomed == set()
     for number in range(UNMERGED_MAX):
-        assert await found(index, (0, number)) == DelayedBlock((0, number), 1_000 + number, FULL)
+        assert await found(index, (0, number)) == ((0, number), FULL, 1_000 + number)
 
 
 @pytest.mark.parametrize("loss", ["damaged", "deleted"])
@@ -168,8 +183,9 @@ async def test_a_bucket_that_cannot_be_read_now_stays(
     assert await found(ledger.delayed_index, (0, 3)) is None
     assert buckets_of(ledger.properties) == [made]
     monkeypatch.undo()
-    await ledger.close()
-    assert await found((await opened(desk)).delayed_index, (0, 3)) is not None
+    assert await found(ledger.delayed_index, (0, 3)) is None
+    desk.clock.forward(UNREADABLE_SECONDS)
+    assert await found(ledger.delayed_index, (0, 3)) is not None
 
 
 async def test_what_cannot_be_stored_is_not_indexed(
@@ -181,8 +197,9 @@ async def test_what_cannot_be_stored_is_not_indexed(
     assert "delayed entries are not indexed: there are no bookies" in caplog.text
     assert (buckets_of(ledger.properties), set(desk.ledgers.ledgers)) == ([], {0})
     desk.ledgers.create_failure = None
-    await note_blocks(ledger.delayed_index, range(NOTED_BLOCKS + 1, 2 * NOTED_BLOCKS + 1))
-    assert len(buckets_of(ledger.properties)) == 1
+    await note_blocks(ledger.delayed_index, range(NOTED_BLOCKS + 1))
+    (made,) = buckets_of(ledger.properties)
+    assert (made.first, made.last) == ((0, 0), (0, NOTED_BLOCKS - 1)), "the same were noted again"
 
 
 async def test_a_crash_before_a_bucket_is_named(desk: Bench) -> None:
@@ -234,10 +251,17 @@ async def test_the_loser_of_a_log_names_nothing(
 async def test_a_list_of_buckets_that_cannot_be_read(
     desk: Bench, caplog: pytest.LogCaptureFixture
 ) -> None:
+    """Nor does it name the ledgers of the log itself, which are deleted with it alone."""
     ledger = await opened(desk)
-    await ledger.set_property(BUCKETS, "nonsense")
+    words = "nonsense 0:0.0:0.31:32"
+    await ledger.set_property(BUCKETS, words)
     assert not ledger.delayed_index.reaches((0, 0))
-    assert "has no index of delayed entries: 'nonsense' names no buckets" in caplog.text
+    assert f"no buckets of delayed entries: {words.split()}" in caplog.text
+    await note_blocks(ledger.delayed_index, range(NOTED_BLOCKS + 1))
+    (made,) = buckets_of(ledger.properties)
+    assert (ledger.ledgers.doomed, set(desk.ledgers.ledgers)) == (set(), {0, made.ledger_id})
+    await ledger.delete()
+    assert desk.ledgers.ledgers == {}
 
 
 async def test_what_is_noted_is_bounded_for_all_logs(desk: Bench) -> None:
@@ -248,3 +272,115 @@ async def test_what_is_noted_is_bounded_for_all_logs(desk: Bench) -> None:
     await note_blocks(ledger.delayed_index, range(25))
     await note_blocks(other.delayed_index, range(25))
     assert (memory.blocks, ledger.delayed_index._noted) == (25, {})
+
+
+async def test_what_was_named_and_is_not_known_to_be_is_not_lost(
+    desk: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The record is stored, and its writer hears of an error: then the process ends."""
+    monkeypatch.setattr(delayed_index, "NOTED_BLOCKS", 1)
+    ledger = await opened(desk)
+    index = ledger.delayed_index
+    for number in range(UNMERGED_MAX):
+        await note_blocks(index, [number])
+    put = desk.metadata.put
+
+    async def unsure(path: str, value: bytes, expected: int) -> int:
+        version = await put(path, value, expected)
+        buckets = buckets_of(formats.decode_managed_ledger(value).properties)
+        if len(buckets) < UNMERGED_MAX - 1:
+            raise StorageFailed("the answer is lost")
+        return version
+
+    monkeypatch.setattr(desk.metadata, "put", unsure)
+    await note_blocks(index, [UNMERGED_MAX])
+    assert len(buckets_of(ledger.properties)) == UNMERGED_MAX
+    monkeypatch.undo()
+    after = await desk.ledger()
+    buckets = buckets_of(after.properties)
+    assert len(buckets) == UNMERGED_MAX - MERGED + 1
+    assert set(desk.ledgers.ledgers) == {0} | {one.ledger_id for one in buckets}
+    for number in range(UNMERGED_MAX):
+        assert await found(after.delayed_index, (0, number)) is not None
+
+
+async def test_of_many_buckets_for_one_block_some_are_asked(
+    desk: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two that read at different places note blocks of both, so that buckets are wide: to read all
+    of them, one would have to go for the other.
+    """
+    monkeypatch.setattr(delayed_index, "NOTED_BLOCKS", 2)
+    ledger = await opened(desk)
+    for number in range(1, COVERING_MAX + 6):
+        await note_blocks(ledger.delayed_index, [number, 100 - number])
+    await ledger.close()
+    index = (await opened(desk)).delayed_index
+    desk.storage.index_memory._blocks_max = 2 * COVERING_MAX
+    middle = (0, 50)
+    assert (
+        len([one for one in index._find_named() if one.first <= middle <= one.last]) > COVERING_MAX
+    )
+    assert await found(index, middle) is None
+    assert len(index._loaded) == COVERING_MAX
+
+
+async def test_a_bucket_that_becomes_one_with_others_while_it_is_read(
+    desk: Bench, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(delayed_index, "NOTED_BLOCKS", 1)
+    ledger = await opened(desk)
+    index = ledger.delayed_index
+    for number in range(UNMERGED_MAX):
+        await note_blocks(index, [number])
+    first = buckets_of(ledger.properties)[0]
+    merged, original = trio.Event(), desk.ledgers.info
+
+    async def late(ledger_id: int) -> LedgerInfo:
+        if ledger_id == first.ledger_id and not index._storing:
+            await merged.wait()
+        return await original(ledger_id)
+
+    monkeypatch.setattr(desk.ledgers, "info", late)
+    assert not index.is_loaded((0, 0), lambda: None)
+    await settled()
+    await note_blocks(index, [UNMERGED_MAX])
+    merged.set()
+    await settled()
+    assert (caplog.text, index._unreadable) == ("", {})
+    assert await found(index, (0, 0)) is not None
+
+
+async def test_a_log_that_is_closed_has_no_index(desk: Bench) -> None:
+    ledger = await opened(desk)
+    index = ledger.delayed_index
+    await note_blocks(index, range(NOTED_BLOCKS + 1))
+    assert index.reaches((0, 0))
+    ledger.fence(Fenced("it is another owner's"))
+    await note_blocks(index, range(NOTED_BLOCKS + 1, NOTED_BLOCKS + 5))
+    assert not index.reaches((0, 0))
+    assert (desk.storage.index_memory.blocks, index._noted, index._loaded) == (0, {}, {})
+
+
+async def test_who_waits_for_a_lost_bucket_does_not_wait_for_the_metadata(
+    desk: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger = await opened(desk)
+    await note_blocks(ledger.delayed_index, range(NOTED_BLOCKS + 1))
+    (made,) = buckets_of(ledger.properties)
+    await ledger.close()
+    del desk.ledgers.ledgers[made.ledger_id]
+    ledger = await opened(desk)
+
+    answered, put = trio.Event(), desk.metadata.put
+
+    async def late(path: str, value: bytes, expected: int) -> int:
+        await answered.wait()
+        return await put(path, value, expected)
+
+    monkeypatch.setattr(desk.metadata, "put", late)
+    assert await found(ledger.delayed_index, (0, 3)) is None
+    assert buckets_of(ledger.properties) == [made]
+    answered.set()
+    await settled()
+    assert buckets_of(ledger.properties) == []

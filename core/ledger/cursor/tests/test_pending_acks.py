@@ -80,6 +80,17 @@ def test_messages_of_a_batch_are_held_by_several(acks: AckState, pending: Pendin
     assert pending.left_of((5, 3), None) == without(1)
 
 
+def test_what_is_held_up_to_a_position_among_consecutive_entries(pending: PendingAcks) -> None:
+    for up_to in ((5, 6, 0, 0), (5, 8, without(0), SIZE), (7, 1, 0, 0)):
+        pending.hold_up_to(A, up_to)
+        pending.hold(A, [(5, 10, 10)], [])
+        for begin in (0, 4, 7, 9):
+            among = pending.held_among((5, begin), 5)
+            assert among == sum(pending.covers((5, begin + at)) << at for at in range(5))
+    assert pending.held_among((6, 0), 3) == 0b111
+    assert pending.held_among((8, 0), 3) == 0
+
+
 def test_one_transaction_acknowledges_all_up_to_a_position(pending: PendingAcks) -> None:
     pending.hold_up_to(A, (5, 3, without(0), SIZE))
     assert pending.covers((5, 2))
@@ -218,6 +229,9 @@ def test_it_is_a_message_by_message_count(steps: list[tuple[str, int, int, int]]
                 held.update(dict.fromkeys(wanted, who))
             except TransactionConflict:
                 assert refused
+    for begin in (0, 3, 7):
+        among = pending.held_among((5, begin), 5)
+        assert among == sum(pending.covers((5, begin + at)) << at for at in range(5))
     for entry in range(ENTRIES):
         position = (5, entry)
         left = {at for at in range(SIZE) if (entry, at) not in done and (entry, at) not in held}

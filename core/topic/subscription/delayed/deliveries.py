@@ -54,6 +54,10 @@ class DelayedDeliveries:
     def __contains__(self, position: Position) -> bool:
         return position in self._members
 
+    def has_before(self, position: Position) -> bool:
+        """Whether an entry before that one is there."""
+        return self._members.has_before(position)
+
     @property
     def known(self) -> int:
         """How many times are known, also of entries that are no members any more."""

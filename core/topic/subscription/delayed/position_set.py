@@ -42,6 +42,10 @@ class _Members:
         self.count += new.bit_count()
         return new >> shift
 
+    def has_before(self, entry_id: int) -> bool:
+        whole, over = divmod(min(entry_id, 8 * len(self.bits)), 8)
+        return any(self.bits[:whole]) or bool(over and self.bits[whole] & ((1 << over) - 1))
+
     def clear_to(self, entry_id: int) -> int:
         """Remove those up to an entry; returns how many."""
         whole, over = divmod(min(entry_id + 1, 8 * len(self.bits)), 8)
@@ -92,6 +96,13 @@ class PositionSet:
         new = self._ledgers.setdefault(ledger_id, _Members()).add_all(entry_id, entries)
         self._count += new.bit_count()
         return new
+
+    def has_before(self, position: Position) -> bool:
+        """Whether there is a lower one."""
+        first = min(self._ledgers, default=position[0])
+        if first != position[0]:
+            return first < position[0]
+        return first in self._ledgers and self._ledgers[first].has_before(position[1])
 
     def discard(self, position: Position) -> bool:
         """False if it is not there."""

@@ -6,7 +6,9 @@ Ledgers have ten entries, and so has a block of the index.
 from __future__ import annotations
 
 import pytest
+import trio
 from msgspec.structs import replace
+from trio.testing import MockClock
 
 from magnetar.core.kernel.completion import Completion
 from magnetar.core.ledger.buckets.bucket import buckets_of
@@ -147,8 +149,7 @@ async def test_what_is_due_meanwhile_is_read_and_delivered(desk: Bench, read: Re
     desk.clock.forward(2 * INDEXED_MS / 1000)
     topic, a = await again(desk, topic, read)
     assert a.take() == [places[155]]
-    block, due, unindexed = places[150], places[155], places[INDEXED]
-    assert sorted(read) == [block, due, unindexed]
+    assert sorted(read) == [places[155], places[INDEXED]]
 
 
 async def test_who_waits_for_less_than_a_minute_is_not_in_the_index(
@@ -222,3 +223,78 @@ async def test_a_ledger_that_compaction_has_rewritten_is_read(desk: Bench, read:
     assert sorted(set(places) - set(a.take())) == sorted(
         {place for place in places if place[0] == segment.ledger_id} - set(kept)
     )
+
+
+async def test_what_is_due_when_they_attach_comes_in_order(desk: Bench, read: Read) -> None:
+    """Of one key, before what was published after it."""
+    topic, _, places = await indexed(desk, SubscriptionType.KEY_SHARED)
+    desk.clock.forward(2 * HOUR_MS / 1000)
+    places += await desk.published(topic, entry(b"newer", key=b"300"))
+    topic, a = await again(desk, topic, read, SubscriptionType.KEY_SHARED)
+    assert a.take() == places
+
+
+async def chunked(
+    desk: Bench, first: int, dues_ms: dict[int, int]
+) -> tuple[PersistentTopic, list[Position]]:
+    """A topic with a message in two chunks, in two blocks; nothing is in the cache."""
+    topic = await desk.topic()
+    await attached(topic, SHARED)
+    topic.ledger.cache_tail(False)
+    chunks = {first: (b"u", 0, 2), first + 1: (b"u", 1, 2)}
+    now_ms, places = desk.clock.wall_ms(), list[Position]()
+    for start in range(0, INDEXED + BLOCK, BLOCK):
+        places += await desk.published(topic, *[
+            entry(deliver_at_ms=now_ms + dues_ms.get(number, HOUR_MS), chunk=chunks.get(number))
+            for number in range(start, start + BLOCK)
+        ])  # fmt: skip
+    await desk.dispatch()
+    return topic, places
+
+
+async def test_a_chunk_that_is_read_while_its_first_one_is_in_the_index(
+    desk: Bench, read: Read
+) -> None:
+    topic, places = await chunked(desk, INDEXED - 1, {})
+    topic, a = await again(desk, topic, read)
+    assert topic.subscriptions["s"].cursor.backlog == len(places)
+    await later(desk, topic, 3_600)
+    assert a.take() == places
+
+
+async def test_chunks_that_are_learned_in_another_order(
+    desk: Bench, autojump_clock: MockClock
+) -> None:
+    """The block of the second is read before that of the first."""
+    topic, places = await chunked(desk, 99, {105: 100_000, 99: 200_000, 100: 200_000})
+    out = out_of(topic)
+    while out.delayed.known:
+        out.delayed.put_off()
+    (a,) = topic.subscriptions["s"].consumers
+    client = a.sink
+    assert isinstance(client, ClientConsumer)
+    got: list[Position] = []
+    for _ in range(4):
+        desk.clock.forward(60)
+        await trio.sleep(60)
+        await later(desk, topic, 0)
+        got += client.take()
+    assert got == [places[105], places[99], places[100]]
+
+
+async def test_a_chunk_without_a_first_one_is_acknowledged_when_nothing_is_delayed_before_it(
+    desk: Bench, autojump_clock: MockClock
+) -> None:
+    topic = await desk.topic()
+    a = await attached(topic, SHARED)
+    due_ms = desk.clock.wall_ms() + 5_000
+    lone = entry(deliver_at_ms=due_ms, chunk=(b"u", 1, 3))
+    places = await desk.published(topic, entry(deliver_at_ms=due_ms), lone, lone)
+    await desk.dispatch()
+    for _ in range(8):
+        desk.clock.forward(1)
+        await trio.sleep(1)
+        await desk.dispatch()
+    assert a.take() == places[:1]
+    a.ack(places[0])
+    assert topic.subscriptions["s"].cursor.backlog == 0
