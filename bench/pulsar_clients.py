@@ -28,6 +28,7 @@ from magnetar.wire.pulsar.tests import peer
 
 IDLE_SECONDS: Final = 10.0
 SETTLE_SECONDS: Final = 3.0
+STILL: Final = 0.9
 ROUNDS: Final = 20
 TICKS_PER_SECOND: Final = 100
 PAGE_KB: Final = 4
@@ -54,11 +55,14 @@ def cpu_seconds(pid: int) -> float:
 
 
 def idle_cpu(pid: int) -> float:
-    """CPU of an idle server, in percent of a core."""
-    pause(SETTLE_SECONDS)
-    before = cpu_seconds(pid)
-    pause(IDLE_SECONDS)
-    return 100 * (cpu_seconds(pid) - before) / IDLE_SECONDS
+    """CPU of an idle server, in percent of a core, as soon as it gets no less any more."""
+    found, less = 0.0, True
+    while less:
+        before = cpu_seconds(pid)
+        pause(IDLE_SECONDS)
+        last, found = found, 100 * (cpu_seconds(pid) - before) / IDLE_SECONDS
+        less = not last or found < last * STILL
+    return found
 
 
 @contextlib.contextmanager

@@ -19,7 +19,7 @@ from pulsar.schema import AvroSchema, Integer, Record, String
 from bench.peers.pulsar import Pulsar
 from magnetar import standalone
 
-pytestmark = [pytest.mark.heavy, pytest.mark.java, pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.java, pytest.mark.slow, pytest.mark.timeout(300)]
 
 TEXT: Final = (Path(__file__).parents[2] / "docs/pulsar.md").read_text(encoding="utf-8")
 SECTION: Final = TEXT.partition("## Moving an application")[2]
@@ -221,6 +221,7 @@ def check_shadow(side: Side) -> None:
     assert side.messages("shop/orders/billed") == side.messages(PAID)
 
 
+@pytest.mark.heavy
 def test_an_application_moves_and_goes_back(
     old: Side, new: Side, step: Callable[[int], str]
 ) -> None:
@@ -281,6 +282,7 @@ def test_an_application_moves_and_goes_back(
     assert old.backlog("billing") == 0
 
 
+@pytest.mark.heavy
 def test_an_application_drains(old: Side, new: Side, step: Callable[[int], str]) -> None:
     old.put("tenants/shop", {"adminRoles": [], "allowedClusters": ["standalone"]})
     old.put("namespaces/shop/orders", {"resource_group_name": "deleted"})

@@ -223,6 +223,10 @@ async def no_allocator(_ask: AdminRequest) -> None:
     raise not_here("there is no allocator to tell of: memory is Python's")
 
 
+async def no_balance(_ask: AdminRequest) -> None:
+    raise not_here("no load is balanced between brokers: there is one")
+
+
 async def no_shutdown(_ask: AdminRequest) -> None:
     raise not_here("this server is stopped by a signal (SIGTERM), not over HTTP")
 
@@ -251,4 +255,5 @@ STATS: Final[Table] = (
     ("GET", "/mbeans", nothing_measured, Needs.SUPERUSER),
     ("GET", "/load-report", load_report, Needs.SUPERUSER),
     ("GET", "/allocator-stats/{allocator}", no_allocator, Needs.SUPERUSER),
+    ("GET", "/broker-resource-availability/{tenant}/{name}", no_balance, Needs.SUPERUSER),
 )

@@ -54,6 +54,7 @@ async def test_stats_of_everything_that_is_loaded(visitor: Visitor) -> None:
     assert whole["metrics"]["brk_storage_size"] > 0
     assert await visitor.get(f"{stats}/mbeans") == []
     await visitor.fails(405, "GET", f"{stats}/allocator-stats/default")
+    await visitor.fails(405, "GET", f"{stats}/broker-resource-availability/public/default")
 
 
 async def test_a_bad_query_is_refused_before_the_answer_begins(visitor: Visitor) -> None:
