@@ -161,10 +161,10 @@ _decode: Final = msgspec.msgpack.Decoder(list[_Image]).decode
 def encoded(blocks: Sequence[DelayedBlock]) -> list[bytes]:
     """The entries of a bucket."""
     starts = range(0, len(blocks), ENTRY_BLOCKS)
-    return [encoded_entry(blocks[start : start + ENTRY_BLOCKS]) for start in starts]
+    return [_entry(blocks[start : start + ENTRY_BLOCKS]) for start in starts]
 
 
-def encoded_entry(blocks: Sequence[DelayedBlock]) -> bytes:
+def _entry(blocks: Sequence[DelayedBlock]) -> bytes:
     images = [(*one.key, one.image) for one in blocks]
     return zlib.compress(msgspec.msgpack.encode(images), 1)
 

@@ -4,7 +4,7 @@ Without it whoever attaches to a shared subscription has its whole backlog read,
 each message is due. Subscriptions tell what they put aside (`note`), and ask for it where they read
 on (`block`). `bucket.py` says what is stored, and why nothing of it can be wrong.
 
-    noted --33 blocks--> being stored --> in a bucket that the log names --> loaded by who asks
+    noted --32 blocks--> being stored --> in a bucket that the log names --> loaded by who asks
       |                       |                      |
       +-- let go of -------->  nothing  <-- failed --+-- its entries have left the log
 
@@ -13,8 +13,8 @@ leaves a ledger that is noted as to be deleted (`removal.create_beside`), or, be
 and that note, one that takes space. What is noted and not stored is lost: 33 blocks at most, of
 which the entries are read.
 
-Invariants: one bucket is written at a time; a block is stored once; what is held is bounded for all
-logs together (`index_memory.py`).
+Invariants: a log writes one bucket at a time; while it is loaded, a block is stored once, as far as
+it is noted by then; what is held is bounded for all logs together (`index_memory.py`).
 """
 
 from __future__ import annotations
@@ -51,7 +51,10 @@ log = logging.getLogger(__name__)
 Found = TypeVar("Found")
 
 NOTED_BLOCKS: Final = 32
-"""Blocks that make a bucket: 30,000 entries, which take a fifth of a second to read."""
+"""Blocks that make a bucket. With the next one, which still grows, they have 33,000 entries, which
+take a third of a second to read."""
+NOTED_MAX: Final = 128
+"""Blocks of a log that wait to be stored. Others are not noted, as while storage takes nothing."""
 BUCKETS_MAX: Final = 1_000
 """Of one log, in a record of 40 KB: half a billion delayed entries. Others are not indexed."""
 COVERING_MAX: Final = 4
@@ -97,7 +100,8 @@ class DelayedIndex:
             key = (ledger_id, entry_id >> BLOCK_BITS)
             block = noted.get(key)
             if block is None:
-                if self._stored.get(ledger_id, 0) >> key[1] & 1:
+                stored = self._stored.get(ledger_id, 0) >> key[1] & 1
+                if stored or len(noted) >= NOTED_MAX:
                     continue
                 block = noted[key] = DelayedBlock(key)
             block.add(entry_id, due_ms)
@@ -120,7 +124,7 @@ class DelayedIndex:
         if ledger is not self._ledger:
             return
         self._closed = True
-        self._now([])
+        self._set_named([])
         for what in (_NOTED, *self._loaded):
             self._storage.index_memory.holds(self, what, 0)
         self._noted.clear()
@@ -136,14 +140,18 @@ class DelayedIndex:
 
     def _find_named(self) -> list[Bucket]:
         if self._named is None:
-            words, properties = words_of(self._ledger.properties), self._ledger.properties
-            data = {one.stored_in for one in self._ledger.chain.segments}
-            self._now([one for one in buckets_of(properties) if one.ledger_id not in data])
-            if len(words) > len(self._named or ()):
-                log.error("%s: no buckets of delayed entries: %r", self._log_name, words)
+            properties, others = self._ledger.properties, self._ledger.ledgers.others
+            named = [one for one in buckets_of(properties) if one.ledger_id not in others]
+            wrong = set(words_of(properties)).difference(one.text for one in named)
+            if wrong:
+                log.error(
+                    "%s: no buckets of delayed entries, %d such as %r",
+                    self._log_name, len(wrong), min(wrong),
+                )  # fmt: skip
+            self._set_named(named)
         return self._named or []
 
-    def _now(self, named: list[Bucket]) -> None:
+    def _set_named(self, named: list[Bucket]) -> None:
         self._named = named = [] if self._closed else named
         self._last = max((one.last for one in named), default=_NO_BLOCK)
 
@@ -186,9 +194,10 @@ class DelayedIndex:
         """The task that reads buckets; what cannot be read is as if it had not been written."""
         try:
             for one in buckets:
-                blocks = await self._readable(one, self._blocks_of)
-                if blocks is not None and not self._closed:
-                    self._took(one, blocks)
+                async with self._storage.index_memory.loads:
+                    blocks = await self._readable(one, self._blocks_of)
+                    if blocks is not None and not self._closed:
+                        self._took(one, blocks)
         finally:
             waiting, self._waiting = self._waiting, []
             for loaded in waiting:
@@ -244,11 +253,12 @@ class DelayedIndex:
     # -- storing ------------------------------------------------------------------------------
 
     async def _store(self) -> None:
-        """The task that stores what is noted, all but the last block, which still grows."""
+        """The task that stores what is noted, but for the last block, which mostly still grows."""
         try:
             while len(self._noted) > NOTED_BLOCKS and not self._closed:
-                await self._store_some()
-                await self._merge()
+                async with self._storage.index_memory.stores:
+                    await self._store_some()
+                    await self._merge()
         except BrokerError as error:
             self._failed(error)
         finally:
@@ -271,7 +281,8 @@ class DelayedIndex:
 
     async def _merge(self) -> None:
         """Have some buckets become one, if there are many."""
-        several = bucket.to_merge(self._find_named())
+        readable = [one for one in self._find_named() if one.ledger_id not in self._unreadable]
+        several = bucket.to_merge(readable)
         entries: list[bytes] = []
         for one in several:
             found = await self._readable(one, self._entries)
@@ -304,7 +315,7 @@ class DelayedIndex:
             kept = [one for one in former if one.ledger_id not in gone]
             named = sorted([*kept, *new], key=attrgetter("first"))
             await self._ledger.ledgers.set_buckets(named)
-            self._now(named)
+            self._set_named(named)
         for ledger_id in gone:
             self._storage.index_memory.holds(self, ledger_id, 0)
             self._loaded.pop(ledger_id, None)

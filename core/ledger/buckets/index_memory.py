@@ -1,8 +1,10 @@
-"""The memory for blocks of delayed entries, of all logs together. Pure.
+"""The memory for blocks of delayed entries, of all logs together.
 
 A log holds blocks that are not stored yet, and buckets that it has read. Either may be let go of at
 any time: then entries are read for whose sake they were there, or the bucket is read again. So who
 has not used them for the longest lets go first.
+
+What is being loaded or stored is not counted, and a few logs do that at a time.
 
 Invariant: `blocks` is the sum of what all have told.
 """
@@ -11,8 +13,12 @@ from __future__ import annotations
 
 from typing import Final, Protocol
 
+import trio
+
 BLOCKS_MAX: Final = 4_096
 """Of 4 KB each."""
+AT_ONCE: Final = 8
+"""Logs that load, and that store: half a thousand blocks each at most."""
 
 
 class BlockHolder(Protocol):
@@ -27,6 +33,7 @@ class IndexMemory:
     """See the module's docstring."""
 
     def __init__(self, blocks_max: int = BLOCKS_MAX) -> None:
+        self.loads, self.stores = trio.Semaphore(AT_ONCE), trio.Semaphore(AT_ONCE)
         self.blocks = 0
         self._blocks_max = blocks_max
         self._held: dict[tuple[BlockHolder, int], int] = {}

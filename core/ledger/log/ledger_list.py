@@ -91,6 +91,13 @@ class LedgerList:
         self._lock = trio.Lock()
 
     @property
+    def others(self) -> set[int]:
+        """The ledgers that hold entries, in the log or compacted beside it: no buckets."""
+        compacted = ledger_list_record.compacted_of(self.properties)
+        beside = set() if compacted is None else {compacted.ledger_id}
+        return {one.stored_in for one in self.chain.segments} | beside
+
+    @property
     def created_ms(self) -> int:
         """When the log was created; 0 if another broker did, or an older version."""
         return int(self.properties.get(CREATED, 0))
@@ -401,7 +408,7 @@ class LedgerList:
             contents = self._contents()
             named = {one.ledger_id for one in buckets}
             gone = {one.ledger_id for one in buckets_of(contents.properties)} - named
-            gone -= {each for one in contents.segments for each in (one.ledger_id, one.stored_in)}
+            gone -= self.others
             properties = {**contents.properties, BUCKETS: " ".join(one.text for one in buckets)}
             if not buckets:
                 del properties[BUCKETS]

@@ -46,7 +46,7 @@ INDEXED_MS: Final = 60_000
 PASSED_BLOCKS_MAX: Final = 8
 """Blocks of delayed entries that are passed at once: a millisecond."""
 LATER_CHUNK_MS: Final = 1_000
-"""How long a delayed chunk waits for the first one of its message, that may be delayed as well."""
+"""The least that a delayed chunk waits each time for the first one of its message."""
 UNREADABLE_MS: Final = 10_000
 """After so long a delayed entry that cannot be read is read again."""
 DELAY_TICK_SECONDS: Final = 1.0
@@ -118,6 +118,11 @@ class Outstanding:
         self._schedule = schedule
         self._left = left
         self._alarm: int | None = None
+        self._watching = False
+        """Whether a task waits for it."""
+        self._sleep = trio.CancelScope()
+        self._wakes_ms = 0
+        """When that task looks at it again."""
 
     def is_full(self, read: Position) -> bool:
         """Whether the limit of replay is reached, or that of acknowledgements that are stored, so
@@ -289,6 +294,7 @@ class Outstanding:
             if position in self.pending:
                 self.come_back(position)
             else:
+                self.delayed.discard(position)
                 self.deliveries[position] = self.deliveries.get(position, 0) + 1
                 self.replay.add(position)
 
@@ -372,17 +378,14 @@ class Outstanding:
             self._set_alarm()
         return bool(due)
 
-    def wait_for_first(self, position: Position, payload: bytes) -> bool:
-        """Delay a chunk whose first one nobody has got, if that may be delayed itself: those that
-        are due are read block by block, and not in order.
+    def put_off(self, position: Position, due_ms: int) -> None:
+        """Delay a chunk that is due, but whose first one may be delayed still, as something before
+        it is: until the next time when anything comes to be due.
         """
-        due_ms = NATIVE.deliver_at(payload)
-        if due_ms is None or not self.delayed.has_before(position):
-            return False
         self.replay.discard(position)
-        self.delayed.add(position, max(due_ms, self._env.clock.wall_ms() + LATER_CHUNK_MS))
+        soonest_ms = max(self.delayed.next_change_ms, self._env.clock.wall_ms() + LATER_CHUNK_MS)
+        self.delayed.add(position, max(due_ms, soonest_ms))
         self._set_alarm()
-        return True
 
     def _learn_delays(self, now_ms: int) -> None:
         """Read again when entries are due that were put off; some in each turn."""
@@ -413,20 +416,31 @@ class Outstanding:
     def _set_alarm(self) -> None:
         """Schedule a look at the time when the next delayed entry is due, or is to be read."""
         due_ms = self.delayed.next_look_ms
-        if due_ms is not None and (self._alarm is None or due_ms < self._alarm):
-            self._alarm = due_ms
-            self._env.spawn(self._look_at, due_ms)
+        if due_ms is None or (self._alarm is not None and self._alarm <= due_ms):
+            return
+        self._alarm = due_ms
+        if not self._watching:
+            self._watching = True
+            self._env.spawn(self._watch)
+        elif due_ms < self._wakes_ms:
+            self._sleep.cancel()
 
-    async def _look_at(self, due_ms: int) -> None:
-        """Sleep in steps, because the wall clock may be set; only the soonest alarm counts."""
-        while self._alarm == due_ms:
-            seconds = (due_ms - self._env.clock.wall_ms()) / 1000
+    async def _watch(self) -> None:
+        """The task that waits for the alarm, in steps, because the wall clock may be set."""
+        while (due_ms := self._alarm) is not None:
+            now_ms = self._env.clock.wall_ms()
+            seconds = (due_ms - now_ms) / 1000
             if seconds <= 0:
                 self._alarm = None
                 self._schedule()
-                return
+                break
             is_far = seconds > 10 * FAR_TICK_SECONDS
-            await trio.sleep(min(seconds, FAR_TICK_SECONDS if is_far else DELAY_TICK_SECONDS))
+            seconds = min(seconds, FAR_TICK_SECONDS if is_far else DELAY_TICK_SECONDS)
+            self._wakes_ms = now_ms + int(1000 * seconds)
+            self._sleep = trio.CancelScope()
+            with self._sleep:
+                await trio.sleep(seconds)
+        self._watching = False
 
 
 def _without(piece: Slice, partial: dict[int, int] | None, late: list[int]) -> list[Piece]:

@@ -155,12 +155,8 @@ class SharedDispatcher:
         if chunks:
             deal = self._chunks.choose(len(work.payloads), work.counts, ready, self._turn, chunks)
             shares, self._turn, seen = deal.shares, deal.turn, deal.seen
-            for at in deal.orphans:
-                entry_id = work.first_entry + at
-                if self.out.wait_for_first((work.ledger_id, entry_id), work.payloads[at]):
-                    continue
-                self._cursor.ack_range(work.ledger_id, entry_id, entry_id)
-                self.out.acked(work.ledger_id, entry_id, entry_id)
+            if deal.orphans:
+                self._settle_orphans(work, deal.orphans)
         else:
             shares, self._turn = choose(len(work.payloads), work.counts, ready, self._turn)
             seen = shares[-1].start + shares[-1].count if shares else 0
@@ -172,6 +168,22 @@ class SharedDispatcher:
             self._drop_acked(work, share)
         self.read = max(self.read, (work.ledger_id, work.first_entry + seen))
         return seen
+
+    def _settle_orphans(self, work: Slice, places: list[int]) -> None:
+        """Chunks whose first one nobody has: acknowledge those that nobody will have."""
+        ledger_id, first_delayed = work.ledger_id, self.out.delayed.first
+        for at in places:
+            position = (ledger_id, work.first_entry + at)
+            if self._cursor.done_among(position, 1):
+                self.out.replay.discard(position)
+                continue
+            if first_delayed is not None and first_delayed < position:
+                due_ms = NATIVE.deliver_at(work.payloads[at])
+                if due_ms is not None:
+                    self.out.put_off(position, due_ms)
+                    continue
+            self._cursor.ack_range(ledger_id, position[1], position[1])
+            self.out.acked(ledger_id, position[1], position[1])
 
     def _drop_acked(self, work: Slice, share: Share[Consumer]) -> None:
         """Remove entries from replay that were acknowledged meanwhile."""

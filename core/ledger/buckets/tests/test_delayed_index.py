@@ -22,9 +22,12 @@ from magnetar.core.ledger.buckets.bucket import (
 from magnetar.core.ledger.buckets.delayed_index import (
     COVERING_MAX,
     NOTED_BLOCKS,
+    NOTED_MAX,
     UNREADABLE_SECONDS,
     DelayedIndex,
 )
+from magnetar.core.ledger.log import removal
+from magnetar.core.ledger.log.ledger_list_record import CompactedLedger
 from magnetar.core.ledger.log.managed_ledger import ManagedLedger
 from magnetar.core.ports.ledger_store import LedgerInfo
 from magnetar.core.testing.bench import Bench, bench, settled, stored
@@ -256,7 +259,7 @@ async def test_a_list_of_buckets_that_cannot_be_read(
     words = "nonsense 0:0.0:0.31:32"
     await ledger.set_property(BUCKETS, words)
     assert not ledger.delayed_index.reaches((0, 0))
-    assert f"no buckets of delayed entries: {words.split()}" in caplog.text
+    assert "no buckets of delayed entries, 2 such as '0:0.0:0.31:32'" in caplog.text
     await note_blocks(ledger.delayed_index, range(NOTED_BLOCKS + 1))
     (made,) = buckets_of(ledger.properties)
     assert (ledger.ledgers.doomed, set(desk.ledgers.ledgers)) == (set(), {0, made.ledger_id})
@@ -384,3 +387,44 @@ async def test_who_waits_for_a_lost_bucket_does_not_wait_for_the_metadata(
     answered.set()
     await settled()
     assert buckets_of(ledger.properties) == []
+
+
+async def test_while_storage_takes_nothing_no_more_is_noted(desk: Bench) -> None:
+    ledger = await opened(desk)
+    desk.ledgers.sync_at_once = False
+    await note_blocks(ledger.delayed_index, range(2 * NOTED_MAX))
+    assert len(ledger.delayed_index._noted) <= NOTED_MAX
+    assert desk.storage.index_memory.blocks <= NOTED_MAX
+
+
+async def test_one_that_cannot_be_read_does_not_stop_the_others_from_becoming_one(
+    desk: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(delayed_index, "NOTED_BLOCKS", 1)
+    ledger = await opened(desk)
+    index = ledger.delayed_index
+    for number in range(UNMERGED_MAX):
+        await note_blocks(index, [number])
+    away = buckets_of(ledger.properties)[2]
+
+    async def unreadable(*_args: object) -> list[bytes]:
+        raise StorageFailed("its bookies are away")
+
+    monkeypatch.setattr(desk.ledgers.ledgers[away.ledger_id], "read", unreadable)
+    for number in range(UNMERGED_MAX, UNMERGED_MAX + 3):
+        await note_blocks(index, [number])
+    buckets = buckets_of(ledger.properties)
+    assert away in buckets
+    assert len(buckets) < UNMERGED_MAX
+
+
+async def test_a_compacted_ledger_is_no_bucket(desk: Bench) -> None:
+    ledger = await opened(desk)
+    writer = await removal.create_beside(ledger)
+    await writer.close()
+    compacted = CompactedLedger(writer.ledger_id, 0, 0, (0, 0), 1, 1)
+    await ledger.ledgers.set_compacted(compacted, None)
+    await ledger.set_property(BUCKETS, f"{writer.ledger_id}:0.0:0.31:32")
+    assert not ledger.delayed_index.reaches((0, 0))
+    await note_blocks(ledger.delayed_index, range(NOTED_BLOCKS + 1))
+    assert (writer.ledger_id in desk.ledgers.ledgers, ledger.ledgers.doomed) == (True, set())

@@ -54,9 +54,18 @@ class DelayedDeliveries:
     def __contains__(self, position: Position) -> bool:
         return position in self._members
 
-    def has_before(self, position: Position) -> bool:
-        """Whether an entry before that one is there."""
-        return self._members.has_before(position)
+    @property
+    def first(self) -> Position | None:
+        """The lowest entry; None if there is none."""
+        return self._members.first
+
+    @property
+    def next_change_ms(self) -> int:
+        """No entry is due before, nor read to know when it is; 0 while some are being read."""
+        known, block = self._known.soonest(), self._unknown.soonest_ms
+        if self._unknown.wanted is not None:
+            return 0
+        return min([time_ms for time_ms in (known, block) if time_ms is not None], default=0)
 
     @property
     def known(self) -> int:
@@ -80,8 +89,10 @@ class DelayedDeliveries:
             self._know(position, due_ms)
 
     def add_unread(self, position: Position, entries: int, due_ms: int) -> None:
-        """Add entries of one block, a bit for each from `position` on, none of them due before."""
-        new = self._members.add_all(position, entries) if entries else 0
+        """Add entries of one block, at least one: a bit for each from `position` on. None of them
+        is due before.
+        """
+        new = self._members.add_all(position, entries)
         if new:
             self._unknown.add(position, due_ms, new)
 

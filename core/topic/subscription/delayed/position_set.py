@@ -42,9 +42,11 @@ class _Members:
         self.count += new.bit_count()
         return new >> shift
 
-    def has_before(self, entry_id: int) -> bool:
-        whole, over = divmod(min(entry_id, 8 * len(self.bits)), 8)
-        return any(self.bits[:whole]) or bool(over and self.bits[whole] & ((1 << over) - 1))
+    @property
+    def first(self) -> int:
+        """The lowest; there is one."""
+        at = len(self.bits) - len(self.bits.lstrip(b"\0"))
+        return 8 * at + (self.bits[at] & -self.bits[at]).bit_length() - 1
 
     def clear_to(self, entry_id: int) -> int:
         """Remove those up to an entry; returns how many."""
@@ -97,12 +99,13 @@ class PositionSet:
         self._count += new.bit_count()
         return new
 
-    def has_before(self, position: Position) -> bool:
-        """Whether there is a lower one."""
-        first = min(self._ledgers, default=position[0])
-        if first != position[0]:
-            return first < position[0]
-        return first in self._ledgers and self._ledgers[first].has_before(position[1])
+    @property
+    def first(self) -> Position | None:
+        """The lowest; None if there is none."""
+        if not self._ledgers:
+            return None
+        ledger_id = min(self._ledgers)
+        return ledger_id, self._ledgers[ledger_id].first
 
     def discard(self, position: Position) -> bool:
         """False if it is not there."""

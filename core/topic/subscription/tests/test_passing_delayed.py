@@ -262,6 +262,35 @@ async def test_a_chunk_that_is_read_while_its_first_one_is_in_the_index(
     assert a.take() == places
 
 
+async def test_chunks_that_a_transaction_holds(desk: Bench, read: Read) -> None:
+    """They come back in order, and once, when it is aborted."""
+    topic, places = await chunked(desk, INDEXED - 1, {INDEXED - 1: 90_000, INDEXED: 90_000})
+    chunks = places[INDEXED - 1 : INDEXED + 1]
+    cursor = topic.subscriptions["s"].cursor
+    cursor.hold((0, 1), [(ledger_id, entry_id, entry_id) for ledger_id, entry_id in chunks], [])
+    await cursor.saved()
+    desk.clock.forward(100)
+    topic, a = await again(desk, topic, read)
+    assert a.take() == []
+    assert not any(place in out_of(topic).delayed for place in chunks)
+    await topic.subscriptions["s"].end_transaction((0, 1), committed=False)
+    await desk.dispatch()
+    assert a.take() == chunks
+    assert not any(place in out_of(topic).delayed for place in chunks)
+    a.ack(*chunks)
+    assert (out_of(topic).unacked, out_of(topic).pending) == (0, {})
+
+
+async def test_a_later_chunk_that_is_acknowledged_is_not_waited_for(
+    desk: Bench, read: Read
+) -> None:
+    topic, places = await chunked(desk, INDEXED - 1, {})
+    ledger_id, entry_id = places[INDEXED]
+    topic.subscriptions["s"].cursor.ack_range(ledger_id, entry_id, entry_id)
+    topic, _ = await again(desk, topic, read)
+    assert len(out_of(topic).delayed) == len(places) - 1
+
+
 async def test_chunks_that_are_learned_in_another_order(
     desk: Bench, autojump_clock: MockClock
 ) -> None:

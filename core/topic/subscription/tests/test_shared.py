@@ -4,7 +4,7 @@ import trio
 from trio.testing import MockClock
 
 from magnetar.core.ledger.log.chain import Position
-from magnetar.core.testing.bench import Bench, Outcome
+from magnetar.core.testing.bench import Bench, Outcome, settled
 from magnetar.core.testing.client import ClientConsumer, attached
 from magnetar.core.testing.entries import entry
 from magnetar.core.topic.persistent_topic import PersistentTopic
@@ -218,6 +218,26 @@ async def test_delayed_messages_wait_for_their_time(desk: Bench, autojump_clock:
     assert a.redelivered == {}, "it was not delivered before"
     a.ack(*places)
     assert topic.subscriptions["s"].cursor.backlog == 0
+
+
+async def test_one_task_waits_for_all_that_are_delayed(
+    desk: Bench, autojump_clock: MockClock
+) -> None:
+    """Each is due before the one that was read before it."""
+    topic = await desk.topic()
+    a = await attached(topic, SHARED, permits=100)
+    now_ms, before = desk.clock.wall_ms(), trio.lowlevel.current_statistics().tasks_living
+    places = []
+    for number in range(20):
+        places += await desk.published(topic, entry(deliver_at_ms=now_ms + 20_000 - number))
+        await desk.dispatch()
+    assert trio.lowlevel.current_statistics().tasks_living == before + 1
+    desk.clock.forward(20)
+    await trio.sleep(20)
+    await desk.dispatch()
+    assert sorted(a.take()) == places
+    await settled()
+    assert trio.lowlevel.current_statistics().tasks_living == before
 
 
 async def test_many_that_are_due_at_once_pass_through_replay_in_portions(desk: Bench) -> None:
