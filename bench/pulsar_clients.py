@@ -26,7 +26,8 @@ from magnetar import Standalone, standalone
 from magnetar.wire.pulsar import commands_pb2 as pb
 from magnetar.wire.pulsar.tests import peer
 
-IDLE_SECONDS: Final = 10.0
+IDLE_SECONDS: Final = 30.0
+"""Between two rounds of housekeeping, one of which is in it."""
 SETTLE_SECONDS: Final = 3.0
 STILL: Final = 0.9
 ROUNDS: Final = 20
