@@ -255,14 +255,20 @@ class DelayedIndex:
     async def _store(self) -> None:
         """The task that stores what is noted, but for the last block, which mostly still grows."""
         try:
-            while len(self._noted) > NOTED_BLOCKS and not self._closed:
+            while self._has_enough:
                 async with self._storage.index_memory.stores:
-                    await self._store_some()
-                    await self._merge()
+                    if self._has_enough:  # others may have needed the memory, or the log is closed
+                        await self._store_some()
+                        await self._merge()
         except BrokerError as error:
             self._failed(error)
         finally:
             self._storing = False
+
+    @property
+    def _has_enough(self) -> bool:
+        """Whether there are blocks to store, and one more, which may grow."""
+        return len(self._noted) > NOTED_BLOCKS and not self._closed
 
     async def _store_some(self) -> None:
         keys = sorted(self._noted)[:NOTED_BLOCKS]

@@ -121,8 +121,7 @@ class Outstanding:
         self._watching = False
         """Whether a task waits for it."""
         self._sleep = trio.CancelScope()
-        self._wakes_ms = 0
-        """When that task looks at it again."""
+        """Of that task."""
 
     def is_full(self, read: Position) -> bool:
         """Whether the limit of replay is reached, or that of acknowledgements that are stored, so
@@ -422,21 +421,19 @@ class Outstanding:
         if not self._watching:
             self._watching = True
             self._env.spawn(self._watch)
-        elif due_ms < self._wakes_ms:
+        else:
             self._sleep.cancel()
 
     async def _watch(self) -> None:
         """The task that waits for the alarm, in steps, because the wall clock may be set."""
         while (due_ms := self._alarm) is not None:
-            now_ms = self._env.clock.wall_ms()
-            seconds = (due_ms - now_ms) / 1000
+            seconds = (due_ms - self._env.clock.wall_ms()) / 1000
             if seconds <= 0:
                 self._alarm = None
                 self._schedule()
                 break
             is_far = seconds > 10 * FAR_TICK_SECONDS
             seconds = min(seconds, FAR_TICK_SECONDS if is_far else DELAY_TICK_SECONDS)
-            self._wakes_ms = now_ms + int(1000 * seconds)
             self._sleep = trio.CancelScope()
             with self._sleep:
                 await trio.sleep(seconds)

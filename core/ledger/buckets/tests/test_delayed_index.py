@@ -26,6 +26,7 @@ from magnetar.core.ledger.buckets.delayed_index import (
     UNREADABLE_SECONDS,
     DelayedIndex,
 )
+from magnetar.core.ledger.buckets.index_memory import AT_ONCE
 from magnetar.core.ledger.log import removal
 from magnetar.core.ledger.log.ledger_list_record import CompactedLedger
 from magnetar.core.ledger.log.managed_ledger import ManagedLedger
@@ -428,3 +429,28 @@ async def test_a_compacted_ledger_is_no_bucket(desk: Bench) -> None:
     assert not ledger.delayed_index.reaches((0, 0))
     await note_blocks(ledger.delayed_index, range(NOTED_BLOCKS + 1))
     assert (writer.ledger_id in desk.ledgers.ledgers, ledger.ledgers.doomed) == (True, set())
+
+
+@pytest.mark.parametrize("slots", [0, AT_ONCE])
+@pytest.mark.parametrize("gone", ["closed", "let go"])
+async def test_what_waits_to_be_stored_and_is_gone_by_then(
+    desk: Bench, slots: int, gone: str
+) -> None:
+    ledger = await opened(desk)
+    index, stores = ledger.delayed_index, desk.storage.index_memory.stores
+    for _ in range(slots):
+        await stores.acquire()
+    for number in range(NOTED_BLOCKS + 1):
+        index.note(0, [number * BLOCK_ENTRIES], [1_000_000])
+    await trio.lowlevel.checkpoint()
+    if gone == "closed":
+        await ledger.close()
+    else:
+        index.let_go(-1)
+        index.note(0, [0], [1_000_000])
+    for _ in range(slots):
+        stores.release()
+    await settled()
+    if slots:
+        assert buckets_of(ledger.properties) == []
+    assert not index._storing

@@ -240,6 +240,23 @@ async def test_one_task_waits_for_all_that_are_delayed(
     assert trio.lowlevel.current_statistics().tasks_living == before
 
 
+async def test_who_is_delayed_after_the_clock_was_set_is_on_time(
+    desk: Bench, autojump_clock: MockClock
+) -> None:
+    topic = await desk.topic()
+    a = await attached(topic, SHARED, permits=100)
+    await desk.published(topic, entry(deliver_at_ms=desk.clock.wall_ms() + 5_000_000))
+    await desk.dispatch()
+    await trio.sleep(1)
+    desk.clock.forward(200)
+    (place,) = await desk.published(topic, entry(deliver_at_ms=desk.clock.wall_ms() + 500))
+    await desk.dispatch()
+    desk.clock.forward(0.5)
+    await trio.sleep(0.5)
+    await desk.dispatch()
+    assert a.take() == [place]
+
+
 async def test_many_that_are_due_at_once_pass_through_replay_in_portions(desk: Bench) -> None:
     topic = await desk.topic()
     a = await attached(topic, SHARED, permits=100)
