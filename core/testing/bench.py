@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import trio
 import trio.testing
@@ -18,7 +18,7 @@ from magnetar.core.kernel.names import TopicName
 from magnetar.core.ledger.log.chain import Position
 from magnetar.core.ledger.log.managed_ledger import ManagedLedger
 from magnetar.core.ledger.log.trim import RollLimits
-from magnetar.core.ledger.read.tail_cache import TailCache
+from magnetar.core.ledger.read.tail_cache import Slice, TailCache
 from magnetar.core.ledger.storage import Storage, UnsavedCursor
 from magnetar.core.metadata.memory import MemoryMetadata
 from magnetar.core.policy.policies import Effective, NamespacePolicies, TopicPolicies, effective
@@ -28,6 +28,9 @@ from magnetar.core.topic.environment import Environment
 from magnetar.core.topic.non_persistent_topic import NonPersistentTopic
 from magnetar.core.topic.persistent_topic import PersistentTopic
 from magnetar.core.topic.subscription.subscription import PersistentSubscription
+
+if TYPE_CHECKING:
+    import pytest
 
 NAME = "public/default/persistent/t"
 NO_AGE = RollLimits(entries_max=3, age_ms_min=0)
@@ -105,6 +108,19 @@ async def bench(roll: RollLimits = NO_AGE, *, sync_at_once: bool = True) -> Asyn
     async with trio.open_nursery() as nursery:
         yield Bench(nursery, roll, sync_at_once=sync_at_once)
         nursery.cancel_scope.cancel()
+
+
+def log_reads(monkeypatch: pytest.MonkeyPatch) -> list[Position]:
+    """Where logs are read from storage, from now on."""
+    places: list[Position] = []
+    read = ManagedLedger.read
+
+    async def reading(self: ManagedLedger, position: Position, *limits: int) -> Slice:
+        places.append(position)
+        return await read(self, position, *limits)
+
+    monkeypatch.setattr(ManagedLedger, "read", reading)
+    return places
 
 
 async def settled() -> None:

@@ -182,11 +182,8 @@ class DelayedIndex:
 
     def block(self, key: BlockKey) -> DelayedBlock | None:
         """What is stored of a block, which `is_loaded`; None if that is nothing."""
-        for one in self._covering(key):
-            found = self._loaded.get(one.ledger_id, {}).get(key)
-            if found is not None:
-                return found
-        return None
+        held = (blocks[key] for blocks in self._loaded.values() if key in blocks)
+        return next(held, None)
 
     # -- reading buckets ----------------------------------------------------------------------
 

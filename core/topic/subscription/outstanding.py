@@ -377,7 +377,7 @@ class Outstanding:
             self._set_alarm()
         return bool(due)
 
-    def put_off(self, position: Position, due_ms: int) -> None:
+    def delay_chunk(self, position: Position, due_ms: int) -> None:
         """Delay a chunk that is due, but whose first one may be delayed still, as something before
         it is: until the next time when anything comes to be due.
         """

@@ -180,7 +180,7 @@ class SharedDispatcher:
             if first_delayed is not None and first_delayed < position:
                 due_ms = NATIVE.deliver_at(work.payloads[at])
                 if due_ms is not None:
-                    self.out.put_off(position, due_ms)
+                    self.out.delay_chunk(position, due_ms)
                     continue
             self._cursor.ack_range(ledger_id, position[1], position[1])
             self.out.acked(ledger_id, position[1], position[1])

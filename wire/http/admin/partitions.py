@@ -45,7 +45,7 @@ async def grow(request: AdminRequest) -> None:
     """Change the number of partitions. The properties stay, and those that are sent are added."""
     check_no_partition(request.topic)
     number, properties = await _sent(request)
-    topic_properties.added(await topic_properties.of_partitioned(request), properties)
+    topic_properties.check_source(await topic_properties.of_partitioned(request), properties)
     await administration.grow_partitioned(request.broker, request.topic, number)
     await topic_properties.keep(request, properties)
 

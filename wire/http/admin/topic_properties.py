@@ -7,7 +7,7 @@ need not be loaded.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import msgspec
@@ -52,10 +52,14 @@ async def remove(request: AdminRequest) -> None:
         await (await stored(request)).ledger.set_property(key, None)
 
 
-def added(present: Properties, given: Properties) -> Properties:
-    """What the properties are with these; a source stays what it is, or there stays none."""
+def check_source(present: Mapping[str, str], given: Properties) -> None:
+    """A source stays what it is, or there stays none: `NotAllowed` else."""
     if SHADOW_SOURCE in given and given[SHADOW_SOURCE] != present.get(SHADOW_SOURCE):
         raise NotAllowed(_FROM_CREATION)
+
+
+def _added(present: Properties, given: Properties) -> Properties:
+    check_source(present, given)
     return {**present, **given}
 
 
@@ -64,10 +68,10 @@ async def keep(request: AdminRequest, given: Properties) -> None:
     if not given:
         return
     if await request.partitioned():
-        await _rewrite(request, lambda present: added(present, given))
+        await _rewrite(request, lambda present: _added(present, given))
         return
     topic = await stored(request)
-    added(dict(topic.ledger.properties), given)
+    check_source(topic.ledger.properties, given)
     for key, value in given.items():
         await topic.ledger.set_property(key, value)
 

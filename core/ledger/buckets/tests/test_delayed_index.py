@@ -17,6 +17,7 @@ from magnetar.core.ledger.buckets.bucket import (
     MERGED,
     UNMERGED_MAX,
     BlockKey,
+    Bucket,
     buckets_of,
 )
 from magnetar.core.ledger.buckets.delayed_index import (
@@ -76,6 +77,26 @@ async def found(index: DelayedIndex, key: BlockKey) -> Seen | None:
     return block.key, entries, block.soonest_ms(0, entries) // 1000
 
 
+async def left_behind(desk: Bench) -> Bucket:
+    """The bucket of a log that is closed."""
+    ledger = await opened(desk)
+    await note_blocks(ledger.delayed_index, range(NOTED_BLOCKS + 1))
+    (made,) = buckets_of(ledger.properties)
+    await ledger.close()
+    return made
+
+
+async def with_many_buckets(desk: Bench, monkeypatch: pytest.MonkeyPatch) -> ManagedLedger:
+    """A log with a bucket for each block, as many as do not become one yet; the last block is in
+    none.
+    """
+    monkeypatch.setattr(delayed_index, "NOTED_BLOCKS", 1)
+    ledger = await opened(desk)
+    for number in range(UNMERGED_MAX):
+        await note_blocks(ledger.delayed_index, [number])
+    return ledger
+
+
 async def test_what_is_noted_is_found_by_the_next_owner(desk: Bench) -> None:
     ledger = await opened(desk)
     index = ledger.delayed_index
@@ -131,11 +152,8 @@ async def test_who_asks_at_the_same_time_is_told_once(desk: Bench) -> None:
 
 
 async def test_many_buckets_become_one(desk: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(delayed_index, "NOTED_BLOCKS", 1)
-    ledger = await opened(desk)
+    ledger = await with_many_buckets(desk, monkeypatch)
     index = ledger.delayed_index
-    for number in range(UNMERGED_MAX):
-        await note_blocks(index, [number])
     assert len(buckets_of(ledger.properties)) == UNMERGED_MAX - 1
     await note_blocks(index, [UNMERGED_MAX])
     buckets = buckets_of(ledger.properties)
@@ -152,10 +170,7 @@ async def test_many_buckets_become_one(desk: Bench, monkeypatch: pytest.MonkeyPa
 async def test_a_lost_bucket_is_told_and_forgotten(
     desk: Bench, loss: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    ledger = await opened(desk)
-    await note_blocks(ledger.delayed_index, range(NOTED_BLOCKS + 1))
-    (made,) = buckets_of(ledger.properties)
-    await ledger.close()
+    made = await left_behind(desk)
     if loss == "damaged":
         desk.ledgers.ledgers[made.ledger_id].damaged.add(0)
     else:
@@ -174,10 +189,7 @@ async def test_a_lost_bucket_is_told_and_forgotten(
 async def test_a_bucket_that_cannot_be_read_now_stays(
     desk: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ledger = await opened(desk)
-    await note_blocks(ledger.delayed_index, range(NOTED_BLOCKS + 1))
-    (made,) = buckets_of(ledger.properties)
-    await ledger.close()
+    made = await left_behind(desk)
     ledger = await opened(desk)
 
     async def away(*_args: object) -> list[bytes]:
@@ -282,11 +294,8 @@ async def test_what_was_named_and_is_not_known_to_be_is_not_lost(
     desk: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The record is stored, and its writer hears of an error: then the process ends."""
-    monkeypatch.setattr(delayed_index, "NOTED_BLOCKS", 1)
-    ledger = await opened(desk)
+    ledger = await with_many_buckets(desk, monkeypatch)
     index = ledger.delayed_index
-    for number in range(UNMERGED_MAX):
-        await note_blocks(index, [number])
     put = desk.metadata.put
 
     async def unsure(path: str, value: bytes, expected: int) -> int:
@@ -332,11 +341,8 @@ async def test_of_many_buckets_for_one_block_some_are_asked(
 async def test_a_bucket_that_becomes_one_with_others_while_it_is_read(
     desk: Bench, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(delayed_index, "NOTED_BLOCKS", 1)
-    ledger = await opened(desk)
+    ledger = await with_many_buckets(desk, monkeypatch)
     index = ledger.delayed_index
-    for number in range(UNMERGED_MAX):
-        await note_blocks(index, [number])
     first = buckets_of(ledger.properties)[0]
     merged, original = trio.Event(), desk.ledgers.info
 
@@ -369,10 +375,7 @@ async def test_a_log_that_is_closed_has_no_index(desk: Bench) -> None:
 async def test_who_waits_for_a_lost_bucket_does_not_wait_for_the_metadata(
     desk: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ledger = await opened(desk)
-    await note_blocks(ledger.delayed_index, range(NOTED_BLOCKS + 1))
-    (made,) = buckets_of(ledger.properties)
-    await ledger.close()
+    made = await left_behind(desk)
     del desk.ledgers.ledgers[made.ledger_id]
     ledger = await opened(desk)
 
@@ -401,11 +404,8 @@ async def test_while_storage_takes_nothing_no_more_is_noted(desk: Bench) -> None
 async def test_one_that_cannot_be_read_does_not_stop_the_others_from_becoming_one(
     desk: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(delayed_index, "NOTED_BLOCKS", 1)
-    ledger = await opened(desk)
+    ledger = await with_many_buckets(desk, monkeypatch)
     index = ledger.delayed_index
-    for number in range(UNMERGED_MAX):
-        await note_blocks(index, [number])
     away = buckets_of(ledger.properties)[2]
 
     async def unreadable(*_args: object) -> list[bytes]:

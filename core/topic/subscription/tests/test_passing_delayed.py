@@ -15,10 +15,9 @@ from magnetar.core.ledger.buckets.bucket import buckets_of
 from magnetar.core.ledger.buckets.delayed_index import NOTED_BLOCKS
 from magnetar.core.ledger.log import removal
 from magnetar.core.ledger.log.chain import Position
-from magnetar.core.ledger.log.managed_ledger import ManagedLedger
 from magnetar.core.ledger.log.remaining_entries import RemainingEntries, encoded
 from magnetar.core.policy.values import DelayedDelivery
-from magnetar.core.testing.bench import Bench
+from magnetar.core.testing.bench import Bench, log_reads
 from magnetar.core.testing.client import ClientConsumer, attached
 from magnetar.core.testing.entries import entry
 from magnetar.core.topic.persistent_topic import PersistentTopic
@@ -37,15 +36,7 @@ Read = list[Position]
 @pytest.fixture
 def read(monkeypatch: pytest.MonkeyPatch) -> Read:
     """Where anything was read from the log."""
-    places: Read = []
-    original = ManagedLedger.read
-
-    async def noting(self: ManagedLedger, position: Position, *limits: int) -> object:
-        places.append(position)
-        return await original(self, position, *limits)
-
-    monkeypatch.setattr(ManagedLedger, "read", noting)
-    return places
+    return log_reads(monkeypatch)
 
 
 def out_of(topic: PersistentTopic) -> Outstanding:

@@ -13,7 +13,7 @@ from magnetar.core.broker.broker import Broker
 from magnetar.core.kernel.errors import StorageFailed
 from magnetar.core.kernel.names import TopicName
 from magnetar.core.ledger.fold.fold import Snapshot
-from magnetar.core.ledger.log.managed_ledger import ManagedLedger
+from magnetar.core.testing.bench import log_reads
 from magnetar.core.testing.broker import running
 from magnetar.wire.kafka import errors
 from magnetar.wire.kafka.conftest import Client, Stage
@@ -37,15 +37,7 @@ async def written(client: Client, *firsts: int, producer: int = 7) -> list[tuple
 @pytest.fixture
 def reads(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """Where logs were read from storage."""
-    seen: list[Any] = []
-    read = ManagedLedger.read
-
-    async def reading(self: ManagedLedger, position: Any, *more: Any) -> Any:
-        seen.append(position)
-        return await read(self, position, *more)
-
-    monkeypatch.setattr(ManagedLedger, "read", reading)
-    return seen
+    return log_reads(monkeypatch)
 
 
 async def again(stage: Stage, broker: Broker) -> Client:
