@@ -78,6 +78,12 @@ class DelayedBlock:
             seconds = array("I", [one for at, one in enumerate(seconds) if entries >> at & 1])
         return 1000 * min(seconds, default=SECOND_MAX)
 
+    def with_those(self, other: DelayedBlock | None) -> DelayedBlock:
+        """What either knows of the same entries."""
+        if other is None:
+            return self
+        return DelayedBlock(self.key, array("I", map(max, self._seconds, other._seconds)))
+
     @property
     def image(self) -> bytes:
         """As it is stored."""
@@ -143,12 +149,6 @@ def to_merge(buckets: Sequence[Bucket]) -> Sequence[Bucket]:
 
 def _blocks_in(buckets: Sequence[Bucket]) -> int:
     return sum(one.blocks for one in buckets)
-
-
-def merged(buckets: Sequence[Bucket], ledger_id: int) -> Bucket:
-    """The bucket that has all blocks of these."""
-    first, last = min(one.first for one in buckets), max(one.last for one in buckets)
-    return Bucket(ledger_id, first, last, _blocks_in(buckets))
 
 
 # -- what a bucket's ledger holds -----------------------------------------------------------------

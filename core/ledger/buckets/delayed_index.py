@@ -21,9 +21,10 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from itertools import accumulate
 from operator import attrgetter
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final
 
 import trio
 
@@ -48,7 +49,6 @@ if TYPE_CHECKING:
     from magnetar.core.ledger.storage import Storage
 
 log = logging.getLogger(__name__)
-Found = TypeVar("Found")
 
 NOTED_BLOCKS: Final = 32
 """Blocks that make a bucket. With the next one, which still grows, they have 33,000 entries, which
@@ -57,8 +57,11 @@ NOTED_MAX: Final = 128
 """Blocks of a log that wait to be stored. Others are not noted, as while storage takes nothing."""
 BUCKETS_MAX: Final = 1_000
 """Of one log, in a record of 40 KB: half a billion delayed entries. Others are not indexed."""
-COVERING_MAX: Final = 4
-"""Buckets that are asked for one block, half of the memory for all; what others have is read."""
+COVERING_BLOCKS_MAX: Final = 2_048
+"""Blocks of the buckets that are asked for one block, half of the memory for all logs. What others
+have is read."""
+LOAD_SECONDS: Final = 5.0
+"""As long is waited for a log's buckets. Others wait for their turn, and dispatch for both."""
 UNREADABLE_SECONDS: Final = 60.0
 """After so long a bucket that could not be read is read again."""
 READ_BYTES: Final = 256 * 1024
@@ -86,6 +89,8 @@ class DelayedIndex:
         """When buckets that could not be read are read again."""
         self._waiting: list[Callable[[], None]] = []
         """Who is told when buckets are loaded; nobody if none is being loaded."""
+        self._answered = _NO_BLOCK
+        """For which they were loaded last, once: others may have taken the memory since then."""
         self._storing = self._closed = False
         self._naming = trio.Lock()
 
@@ -105,9 +110,8 @@ class DelayedIndex:
                     continue
                 block = noted[key] = DelayedBlock(key)
             block.add(entry_id, due_ms)
-        if len(noted) == before:
-            return
-        self._storage.index_memory.holds(self, _NOTED, len(noted))
+        if len(noted) != before:
+            self._storage.index_memory.holds(self, _NOTED, len(noted))
         if len(noted) > NOTED_BLOCKS and not self._storing:
             self._storing = True
             self._storage.spawn(self._store)
@@ -156,9 +160,15 @@ class DelayedIndex:
         self._last = max((one.last for one in named), default=_NO_BLOCK)
 
     def is_loaded(self, key: BlockKey, loaded: Callable[[], None]) -> bool:
-        """Whether all is in memory that is stored of that block. If not, it is read, and `loaded`
-        is called then. Plain call.
+        """Whether `block` knows what is stored of that block, as far as it can be read. If not, it
+        is read, and `loaded` is called then. Plain call.
+
+        Who asks again after that may go on in any case: if there are many, each may have taken the
+        memory of the others.
         """
+        if key == self._answered:
+            self._answered = _NO_BLOCK
+            return True
         covering = self._covering(key)
         missing = [one for one in covering if one.ledger_id not in self._loaded]
         for one in covering:
@@ -166,47 +176,68 @@ class DelayedIndex:
         if not missing:
             return True
         if not self._waiting:
-            self._storage.spawn(self._load, missing)
+            self._storage.spawn(self._load, key, missing)
         if loaded not in self._waiting:
             self._waiting.append(loaded)
         return False
 
     def _covering(self, key: BlockKey) -> list[Bucket]:
+        """The buckets to ask for a block: those with the fewest blocks first, if there are many."""
         now = self._storage.clock.monotonic()
         covering = [
             one
             for one in self._find_named()
             if one.first <= key <= one.last and self._unreadable.get(one.ledger_id, 0.0) <= now
         ]
-        return covering[:COVERING_MAX]
+        if sum(one.blocks for one in covering) <= COVERING_BLOCKS_MAX:
+            return covering
+        covering.sort(key=attrgetter("blocks"))
+        together = accumulate(one.blocks for one in covering)
+        return covering[: sum(1 for blocks in together if blocks <= COVERING_BLOCKS_MAX)]
 
     def block(self, key: BlockKey) -> DelayedBlock | None:
         """What is stored of a block, which `is_loaded`; None if that is nothing."""
-        held = (blocks[key] for blocks in self._loaded.values() if key in blocks)
-        return next(held, None)
+        known: DelayedBlock | None = None
+        for blocks in self._loaded.values():
+            if key in blocks:
+                known = blocks[key].with_those(known)
+        return known
 
     # -- reading buckets ----------------------------------------------------------------------
 
-    async def _load(self, buckets: Sequence[Bucket]) -> None:
-        """The task that reads buckets; what cannot be read is as if it had not been written."""
+    async def _load(self, key: BlockKey, buckets: Sequence[Bucket]) -> None:
+        """The task that reads buckets for a block; what cannot be read, or not soon, is as if it
+        had not been written.
+        """
         try:
-            for one in buckets:
-                async with self._storage.index_memory.loads:
-                    blocks = await self._readable(one, self._blocks_of)
-                    if blocks is not None and not self._closed:
-                        self._took(one, blocks)
+            async with self._storage.index_memory.loads:
+                with trio.move_on_after(LOAD_SECONDS) as waiting:
+                    for one in buckets:
+                        blocks = await self._readable(one)
+                        if blocks is not None and not self._closed:
+                            self._took(one, blocks)
+            if waiting.cancelled_caught:
+                self._put_off([one for one in buckets if one.ledger_id not in self._loaded])
         finally:
-            waiting, self._waiting = self._waiting, []
-            for loaded in waiting:
+            if all(one in self._find_named() for one in buckets):  # else ask what they became
+                self._answered = key
+            told, self._waiting = self._waiting, []
+            for loaded in told:
                 loaded()
         await self.forget_what_left()
 
-    async def _readable(
-        self, one: Bucket, read: Callable[[Bucket], Awaitable[Found]]
-    ) -> Found | None:
-        """What is read of a bucket; None if it cannot be, which is told."""
+    def _put_off(self, slow: Sequence[Bucket]) -> None:
+        until = self._storage.clock.monotonic() + UNREADABLE_SECONDS
+        self._unreadable.update((one.ledger_id, until) for one in slow)
+        log.warning(
+            "%s: %d ledgers with the index of delayed entries were not read in %g s: reading these",
+            self._log_name, len(slow), LOAD_SECONDS,
+        )  # fmt: skip
+
+    async def _readable(self, one: Bucket) -> dict[BlockKey, DelayedBlock] | None:
+        """The blocks of a bucket; None if it cannot be read, which is told."""
         try:
-            return await read(one)
+            return await self._blocks_of(one)
         except BrokerError as error:
             if one not in self._find_named():
                 return None  # it has become one with others meanwhile, or has left
@@ -226,20 +257,21 @@ class DelayedIndex:
 
     async def _blocks_of(self, one: Bucket) -> dict[BlockKey, DelayedBlock]:
         blocks: dict[BlockKey, DelayedBlock] = {}
-        for entry in await self._entries(one):
-            blocks.update((block.key, block) for block in bucket.decoded(entry))
-            await trio.lowlevel.checkpoint()
-        return blocks
-
-    async def _entries(self, one: Bucket) -> list[bytes]:
         reader = await open_own(self._storage.ledgers, one.ledger_id, self._ledger.name)
-        entries: list[bytes] = []
-        while len(entries) <= reader.last_confirmed:
-            entries += await reader.read(len(entries), reader.last_confirmed, READ_BYTES)
-        return entries
+        after = 0
+        while after <= reader.last_confirmed:
+            entries = await reader.read(after, reader.last_confirmed, READ_BYTES)
+            after += len(entries)
+            for entry in entries:
+                blocks.update((block.key, block) for block in bucket.decoded(entry))
+                await trio.lowlevel.checkpoint()
+        if not blocks:
+            raise Corrupted("a bucket has at least one block")
+        return blocks
 
     def _took(self, one: Bucket, blocks: dict[BlockKey, DelayedBlock]) -> None:
         self._loaded[one.ledger_id] = blocks
+        self._unreadable.pop(one.ledger_id, None)
         self._storage.index_memory.holds(self, one.ledger_id, len(blocks))
         self._mark_stored(blocks)
 
@@ -275,8 +307,7 @@ class DelayedIndex:
             return
         self._mark_stored(keys)
         try:
-            made = Bucket(-1, keys[0], keys[-1], len(keys))
-            await self._write(bucket.encoded(blocks), made, ())
+            await self._write(blocks)
         except BrokerError:
             for ledger_id, number in keys:
                 self._stored[ledger_id] = self._stored.get(ledger_id, 0) & ~(1 << number)
@@ -286,22 +317,23 @@ class DelayedIndex:
         """Have some buckets become one, if there are many."""
         readable = [one for one in self._find_named() if one.ledger_id not in self._unreadable]
         several = bucket.to_merge(readable)
-        entries: list[bytes] = []
+        blocks: dict[BlockKey, DelayedBlock] = {}
         for one in several:
-            found = await self._readable(one, self._entries)
+            found = await self._readable(one)
             if found is None:
                 return  # it may be readable later, or has left
-            entries += found
+            for key, block in found.items():
+                blocks[key] = block.with_those(blocks.get(key))
         if several:
-            await self._write(entries, bucket.merged(several, -1), several)
+            await self._write([blocks[key] for key in sorted(blocks)], several)
 
-    async def _write(self, entries: list[bytes], made: Bucket, instead: Sequence[Bucket]) -> None:
-        """Store a bucket, and name it, instead of others."""
-        ledger = self._ledger
+    async def _write(self, blocks: Sequence[DelayedBlock], instead: Sequence[Bucket] = ()) -> None:
+        """Store a bucket of these blocks, in their order, and name it, instead of others."""
+        ledger, made = self._ledger, Bucket(-1, blocks[0].key, blocks[-1].key, len(blocks))
         writer = await removal.create_beside(ledger)
         try:
             stored = Completion[None]()
-            writer.append(entries, stored.done)
+            writer.append(bucket.encoded(blocks), stored.done)
             await stored.result()
             await writer.close()
         except BrokerError:

@@ -18,7 +18,7 @@ import trio
 BLOCKS_MAX: Final = 4_096
 """Of 4 KB each."""
 AT_ONCE: Final = 8
-"""Logs that load, and that store: half a thousand blocks each at most."""
+"""Logs that load, and that store: half a thousand blocks each at most that are not counted yet."""
 
 
 class BlockHolder(Protocol):

@@ -21,7 +21,6 @@ from magnetar.core.ledger.buckets.bucket import (
     buckets_of,
     decoded,
     encoded,
-    merged,
     to_merge,
     words_of,
 )
@@ -99,6 +98,15 @@ def test_the_smallest_neighbours_become_one() -> None:
     buckets.append(Bucket(99, (99, 0), (99, 9), 32))
     assert to_merge(buckets) == (), f"{MERGED} of them would be larger than {BUCKET_BLOCKS_MAX}"
     buckets[7:15] = [one._replace(blocks=32) for one in buckets[7:15]]
-    several = to_merge(buckets)
-    assert several == buckets[7:15]
-    assert merged(several, 5) == Bucket(5, (7, 0), (14, 9), 8 * 32)
+    assert to_merge(buckets) == buckets[7:15]
+
+
+def test_what_two_know_of_the_same_entries() -> None:
+    one, other = DelayedBlock((7, 0)), DelayedBlock((7, 0))
+    one.add(3, 5_000)
+    other.add(3, 5_000)
+    other.add(9, 7_000)
+    both = one.with_those(other)
+    assert (both.key, both.waiting(0, 0)) == ((7, 0), 1 << 3 | 1 << 9)
+    assert both.soonest_ms(0, 1 << 9) == 7_000
+    assert one.with_those(None) is one

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import logging
+import zlib
 from collections.abc import AsyncIterator, Iterable
 
 import pytest
 import trio
+from msgspec import msgpack
+from trio.testing import MockClock
 
 from magnetar.core.kernel.errors import Fenced, StorageFailed
 from magnetar.core.ledger import formats
@@ -21,7 +24,7 @@ from magnetar.core.ledger.buckets.bucket import (
     buckets_of,
 )
 from magnetar.core.ledger.buckets.delayed_index import (
-    COVERING_MAX,
+    LOAD_SECONDS,
     NOTED_BLOCKS,
     NOTED_MAX,
     UNREADABLE_SECONDS,
@@ -31,7 +34,7 @@ from magnetar.core.ledger.buckets.index_memory import AT_ONCE
 from magnetar.core.ledger.log import removal
 from magnetar.core.ledger.log.ledger_list_record import CompactedLedger
 from magnetar.core.ledger.log.managed_ledger import ManagedLedger
-from magnetar.core.ports.ledger_store import LedgerInfo
+from magnetar.core.ports.ledger_store import LedgerInfo, LedgerWriter
 from magnetar.core.testing.bench import Bench, bench, settled, stored
 
 FULL = (1 << BLOCK_ENTRIES) - 1
@@ -324,18 +327,100 @@ async def test_of_many_buckets_for_one_block_some_are_asked(
     of them, one would have to go for the other.
     """
     monkeypatch.setattr(delayed_index, "NOTED_BLOCKS", 2)
+    monkeypatch.setattr(delayed_index, "COVERING_BLOCKS_MAX", 8)
     ledger = await opened(desk)
-    for number in range(1, COVERING_MAX + 6):
+    for number in range(1, 10):
         await note_blocks(ledger.delayed_index, [number, 100 - number])
     await ledger.close()
     index = (await opened(desk)).delayed_index
-    desk.storage.index_memory._blocks_max = 2 * COVERING_MAX
     middle = (0, 50)
-    assert (
-        len([one for one in index._find_named() if one.first <= middle <= one.last]) > COVERING_MAX
-    )
+    assert len([one for one in index._find_named() if one.first <= middle <= one.last]) > 4
     assert await found(index, middle) is None
-    assert len(index._loaded) == COVERING_MAX
+    assert len(index._loaded) == 4
+
+
+async def test_who_has_waited_goes_on_though_others_took_the_memory(
+    desk: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(delayed_index, "NOTED_BLOCKS", 2)
+    ledger = await opened(desk)
+    for number in range(1, 10):
+        await note_blocks(ledger.delayed_index, [number, 100 - number])
+    await ledger.close()
+    index = (await opened(desk)).delayed_index
+    desk.storage.index_memory._blocks_max = 3
+    for _ in range(2):
+        assert await found(index, (0, 50)) is None
+        assert len(index._loaded) < 4, "the others were let go of"
+
+
+async def test_one_who_waits_for_storage_does_not_hold_up_the_others(
+    desk: Bench, caplog: pytest.LogCaptureFixture, autojump_clock: MockClock
+) -> None:
+    made = await left_behind(desk)
+    reader = desk.ledgers.ledgers[made.ledger_id]
+    answer = reader.read
+
+    async def hang(*_asked: int) -> list[bytes]:
+        await trio.sleep_forever()
+
+    reader.read = hang  # type: ignore[method-assign]
+    index = (await opened(desk)).delayed_index
+    began, told = trio.current_time(), trio.Event()
+    assert not index.is_loaded(made.first, told.set)
+    await told.wait()
+    assert trio.current_time() - began == LOAD_SECONDS
+    assert "were not read in 5 s" in caplog.text
+    assert await found(index, made.first) is None
+    assert await found(index, made.last) is None, "nobody waits for it again"
+
+    reader.read = answer  # type: ignore[method-assign]
+    desk.clock.forward(UNREADABLE_SECONDS)
+    assert await found(index, made.last) is not None
+
+
+async def test_what_two_note_at_different_places_is_stored_once(
+    desk: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(delayed_index, "NOTED_BLOCKS", 4)
+    ledger = await opened(desk)
+    for number in range(80):
+        await note_blocks(ledger.delayed_index, [number])
+        await note_blocks(ledger.delayed_index, [number + 80])
+    for _ in range(4):
+        await ledger.close()
+        ledger = await desk.ledger()
+        unknown = [
+            number
+            for number in range(160)
+            if not ledger.delayed_index.reaches((0, number * BLOCK_ENTRIES))
+            or await found(ledger.delayed_index, (0, number)) is None
+        ]
+        assert len(unknown) <= 4, "those that were noted, and not stored"
+        await note_blocks(ledger.delayed_index, unknown)
+        assert sum(one.blocks for one in buckets_of(ledger.properties)) <= 160
+
+
+async def test_blocks_that_are_stored_twice_become_one(
+    desk: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger = await with_many_buckets(desk, monkeypatch)
+    ledger.delayed_index._stored.clear()  # as if it had not been loaded when they were noted again
+    await note_blocks(ledger.delayed_index, [0, UNMERGED_MAX])
+    buckets = buckets_of(ledger.properties)
+    assert sum(one.blocks for one in buckets) == UNMERGED_MAX
+    assert await found(ledger.delayed_index, (0, 0)) == ((0, 0), FULL, 1_000)
+
+
+async def test_a_bucket_without_blocks_is_damaged(
+    desk: Bench, caplog: pytest.LogCaptureFixture
+) -> None:
+    made = await left_behind(desk)
+    entries = desk.ledgers.ledgers[made.ledger_id].entries
+    entries[:] = [zlib.compress(msgpack.encode([]))] * len(entries)
+    index = (await opened(desk)).delayed_index
+    assert await found(index, made.first) is None
+    assert "cannot be read" in caplog.text
 
 
 async def test_a_bucket_that_becomes_one_with_others_while_it_is_read(
@@ -399,6 +484,27 @@ async def test_while_storage_takes_nothing_no_more_is_noted(desk: Bench) -> None
     await note_blocks(ledger.delayed_index, range(2 * NOTED_MAX))
     assert len(ledger.delayed_index._noted) <= NOTED_MAX
     assert desk.storage.index_memory.blocks <= NOTED_MAX
+
+
+async def test_storing_begins_again_after_it_has_failed(
+    desk: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger = await opened(desk)
+    index, failing = ledger.delayed_index, trio.Event()
+
+    async def create(*_asked: object) -> LedgerWriter:
+        await failing.wait()
+        raise StorageFailed("no bookies")
+
+    monkeypatch.setattr(desk.ledgers, "create", create)
+    await note_blocks(index, range(NOTED_BLOCKS + 1))
+    await note_blocks(index, range(NOTED_BLOCKS + 1, 2 * NOTED_MAX))
+    assert len(index._noted) == NOTED_MAX
+    failing.set()
+    await settled()
+    monkeypatch.undo()
+    await note_blocks(index, range(2 * NOTED_MAX, 2 * NOTED_MAX + 2))
+    assert buckets_of(ledger.properties)
 
 
 async def test_one_that_cannot_be_read_does_not_stop_the_others_from_becoming_one(
