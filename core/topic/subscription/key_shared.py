@@ -179,10 +179,11 @@ class KeyedDispatcher:
         hashes = [hash_of(self.keys, payload) for payload in work.payloads]
         ledger_id, first = work.ledger_id, work.first_entry
         plan = self.keys.choose(hashes, work.counts, self._held.hashes_waiting, self._room)
+        now_ms = self.out.now_ms  # once, since the chunks of a message have one due time
         for portion in plan.portions:
             stop = portion.start + portion.count
             part = work.part(portion.start, stop)
-            self._send(portion.consumer, part, hashes[portion.start : stop])
+            self._send(portion.consumer, part, hashes[portion.start : stop], now_ms)
         for at in plan.held:
             position = (ledger_id, first + at)
             if not self._cursor.acks.is_acked(position):
@@ -191,8 +192,8 @@ class KeyedDispatcher:
         self.read = max(self.read, (ledger_id, first + plan.seen))
         return max(plan.seen, 1)
 
-    def _send(self, consumer: Consumer, part: Slice, hashes: list[int]) -> None:
-        for piece, partial in self.out.deliverable(part):
+    def _send(self, consumer: Consumer, part: Slice, hashes: list[int], now_ms: int) -> None:
+        for piece, partial in self.out.deliverable(part, now_ms):
             for at in range(len(piece.payloads)):
                 entry_id = piece.first_entry + at
                 hash_ = hashes[entry_id - part.first_entry]
@@ -231,7 +232,7 @@ class KeyedDispatcher:
             stop = self._limit.stop(whole, start, stop)
         hashes = self._held.take_run(consumer, stop - start)
         part = whole.part(start, start + len(hashes))
-        self._send(consumer, part, hashes)
+        self._send(consumer, part, hashes, self.out.now_ms)
         for at in range(len(hashes)):
             position = (part.ledger_id, part.first_entry + at)
             if position not in self.out.pending:  # acknowledged meanwhile, or not due

@@ -135,6 +135,11 @@ class Outstanding:
             return False
         return read > self._cursor.acks.highest
 
+    @property
+    def now_ms(self) -> int:
+        """The time by which delays are judged."""
+        return self._env.clock.wall_ms()
+
     def statistics(self, read: Position) -> SubscriptionStatistics:
         """A snapshot; `read` is the read position."""
         return SubscriptionStatistics(
@@ -165,15 +170,16 @@ class Outstanding:
         self.unacked = 0
         self.blocked = False
         self._alarm = None
+        self._sleep.cancel()
+        self._left = None  # else only the collector frees the dispatcher
 
     # -- going out ----------------------------------------------------------------------------
 
-    def deliverable(self, part: Slice) -> list[Piece]:
+    def deliverable(self, part: Slice, now_ms: int) -> list[Piece]:
         """The parts of a slice that are neither acknowledged nor delayed."""
         pieces: list[Piece] = [(part, None)]
         if self._cursor.may_have_acked(part):
             pieces = list(self._cursor.unacked_parts(part))
-        now_ms = self._env.clock.wall_ms()
         found: list[Piece] = []
         for piece, partial in pieces:
             late = self._set_aside(piece, now_ms)
@@ -398,7 +404,9 @@ class Outstanding:
                 self.delayed.discard(position)
                 continue
             if source.has_failed(position):
-                self.delayed.postpone(position, now_ms + UNREADABLE_MS)
+                lost = self._cursor.ledger.losses.at(position)
+                unreadable = 1 if lost is None else min(lost.last - position[1] + 1, count)
+                self.delayed.postpone(position, unreadable, now_ms + UNREADABLE_MS)
                 continue
             found = source.at(position, count)
             if found is None:
@@ -431,7 +439,7 @@ class Outstanding:
             if seconds <= 0:
                 self._alarm = None
                 self._schedule()
-                break
+                continue
             is_far = seconds > 10 * FAR_TICK_SECONDS
             seconds = min(seconds, FAR_TICK_SECONDS if is_far else DELAY_TICK_SECONDS)
             self._sleep = trio.CancelScope()

@@ -160,10 +160,10 @@ class SharedDispatcher:
         else:
             shares, self._turn = choose(len(work.payloads), work.counts, ready, self._turn)
             seen = shares[-1].start + shares[-1].count if shares else 0
+        now_ms = self.out.now_ms  # once, since the chunks of a message have one due time
         for share in shares:
-            for piece, partial in self.out.deliverable(
-                work.part(share.start, share.start + share.count)
-            ):
+            dealt = work.part(share.start, share.start + share.count)
+            for piece, partial in self.out.deliverable(dealt, now_ms):
                 self.out.send(share.consumer, piece, partial)
             self._drop_acked(work, share)
         self.read = max(self.read, (work.ledger_id, work.first_entry + seen))

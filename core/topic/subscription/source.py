@@ -155,9 +155,10 @@ class EntrySource:
         finally:
             memory.end(load)
             self._loading = None
-        if self._failed == position:
-            await self._pause(position)
         self._arrived()
+        if self._failed == position:  # another one may be asked for at once
+            await self._pause(position)
+            self._arrived()
 
     def _take(self, loaded: Slice) -> None:
         if not self._stopped:

@@ -163,10 +163,12 @@ class DelayedDeliveries:
         self._changed()
         return due
 
-    def postpone(self, position: Position, due_ms: int) -> None:
-        """It is to be read, and cannot be: others first."""
-        if self._unknown.discard(position):
-            self._unknown.add(position, due_ms)
+    def postpone(self, first: Position, entries: int, due_ms: int) -> None:
+        """So many from there on are to be read, and cannot be: others first."""
+        ledger_id, entry_id = first
+        for position in ((ledger_id, entry_id + at) for at in range(entries)):
+            if self._unknown.discard(position):
+                self._unknown.add(position, due_ms)
 
     def to_read(self, now_ms: int) -> tuple[Position, int] | None:
         """Where entries are whose times are wanted now, and how many to read at most."""

@@ -203,6 +203,33 @@ async def test_who_cannot_be_read_holds_up_no_others(
     assert (a.take(), len(out.delayed)) == ([places[1]], 0)
 
 
+async def test_many_who_cannot_be_read_hold_up_no_others(
+    desk: Bench, autojump_clock: MockClock
+) -> None:
+    """Nobody waits for one after the other: the log knows how many follow that are lost as well."""
+    a, out, places = await all_put_off(desk, 60)
+    desk.ledgers.ledgers[places[0][0]].damaged.update(entry_id for _, entry_id in places[:50])
+    desk.clock.forward(100)
+    out._schedule()
+    began = trio.current_time()
+    while len(a.got) < 10:
+        await desk.dispatch()
+        await trio.sleep(0.01)
+    assert trio.current_time() - began < 5 * RETRY_SECONDS
+    assert sorted(a.take()) == places[50:]
+    assert len(out.delayed) == 50
+
+
+async def test_who_has_left_waits_for_nothing(desk: Bench, autojump_clock: MockClock) -> None:
+    a, out, _places = await all_put_off(desk, 3)
+    await settled()
+    assert out._watching
+    assert a.consumer.subscription is not None
+    a.consumer.subscription.detach(a.consumer)
+    await settled()
+    assert not out._watching
+
+
 async def test_nothing_is_held_when_the_last_consumer_leaves_during_a_read(desk: Bench) -> None:
     a, out, _places = await all_put_off(desk, 3)
     desk.clock.forward(100)

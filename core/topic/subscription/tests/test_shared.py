@@ -1,5 +1,8 @@
 """Shared: turns, permits, what comes back, limits, delays, chunks."""
 
+import itertools
+
+import pytest
 import trio
 from trio.testing import MockClock
 
@@ -285,6 +288,24 @@ async def test_chunks_of_one_message_go_to_one_consumer(desk: Bench) -> None:
     }
     assert all(len(found) == 1 for found in owners.values()), owners
     assert sum(len(client.got) for client in clients) == 12
+
+
+@pytest.mark.parametrize("ahead_ms", range(1, 30))
+async def test_chunks_that_are_due_while_they_are_dealt_go_to_one_consumer(
+    desk: Bench, monkeypatch: pytest.MonkeyPatch, ahead_ms: int
+) -> None:
+    topic = await desk.topic()
+    clients = [await attached(topic, SHARED, name=name) for name in "ab"]
+    start_ms, looks = desk.clock.wall_ms(), itertools.count()
+    monkeypatch.setattr(desk.clock, "wall_ms", lambda: start_ms + next(looks))
+    due_ms = start_ms + ahead_ms
+    chunks = [entry(deliver_at_ms=due_ms, chunk=(b"u", at, 2)) for at in range(2)]
+    places = await desk.published(topic, *chunks)
+    while not any(client.got for client in clients):
+        await desk.dispatch()
+        topic.subscriptions["s"].schedule()
+    await desk.dispatch()
+    assert sorted(client.got for client in clients) == [[], places]
 
 
 async def test_a_chunk_whose_first_nobody_has_is_acknowledged(desk: Bench) -> None:
