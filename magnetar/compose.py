@@ -88,7 +88,7 @@ async def serve(
                         link.listen(listener)
                     nursery.start_soon(front.run)
                 storage.drop_read_cache()
-                nursery.start_soon(memory.give_back_what_is_not_needed)
+                nursery.start_soon(memory.give_back_what_is_not_needed, lambda: broker.unloaded)
                 ready(ReadyReport(parts.addresses()))
                 await stop.wait()
                 link.stop_reading()

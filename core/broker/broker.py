@@ -171,10 +171,9 @@ class Broker:
         self._dirty_cursors: dict[UnsavedCursor, None] = {}  # each once
         self._locks: dict[str, trio.Lock] = {}
         """Locks of the topics that are being loaded, unloaded or deleted."""
-        self.attaching = NameCounts()
-        """Topics to which a client is attaching, which are not idle."""
-        self.going = NameCounts()
-        """Namespaces and topics that are being deleted, in which nothing is created."""
+        self.attaching = NameCounts()  # topics to which a client is attaching: they are not idle
+        self.going = NameCounts()  # namespaces and topics that are deleted: nothing is created
+        self.unloaded = 0  # topics so far: each leaves some garbage
         self._stopping = False
         self._nursery: trio.Nursery
 
@@ -297,6 +296,7 @@ class Broker:
         except BrokerError as error:
             log.warning("%s: did not close cleanly: %s", topic.name, error)
         self.topics.pop(topic.name.full, None)
+        self.unloaded += 1
 
     def _lost(self, topic: PersistentTopic) -> None:
         """Another owner writes the topic now: detach the clients, which look it up again."""
@@ -524,6 +524,7 @@ class Broker:
                 return False
             await topic.delete(partial(self._forget_records, name))
             self.topics.pop(name.full, None)
+            self.unloaded += 1
             return True
 
     async def _forget_records(self, name: TopicName) -> None:

@@ -103,6 +103,10 @@ class ConnectionThrottle:
             self._connection.pause(PAUSE_RATE)
             self._spawn(self._wait)
 
+    def closed(self) -> None:
+        """Tell nobody of the end, as the connection is gone."""
+        self._released = _nothing
+
     @property
     def wait_seconds(self) -> float:
         """How long the connection still has to wait, if no other uses its rates."""

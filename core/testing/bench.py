@@ -145,6 +145,20 @@ class Outcome:
             self._log.append(self._name)
 
 
+class IndexedOutcome(Outcome):
+    """Also records the index of the first message of what was stored."""
+
+    def __init__(self, ledger: ManagedLedger) -> None:
+        super().__init__()
+        self.index = -1
+        self._ledger = ledger
+
+    def __call__(self, result: Position | BrokerError | None) -> None:
+        super().__call__(result)
+        if isinstance(result, tuple):
+            self.index = self._ledger.delivered_index(result)
+
+
 async def stored(ledger: ManagedLedger, *payloads: bytes) -> list[Position]:
     """Append each payload as a run of its own; returns their positions when all are stored."""
     response = [Outcome() for _ in payloads]

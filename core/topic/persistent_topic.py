@@ -537,6 +537,7 @@ class PersistentTopic:
     def _drop(self, subscription: PersistentSubscription) -> None:
         if self.subscriptions.get(subscription.name) is subscription:
             del self.subscriptions[subscription.name]
+            subscription.disconnect_all()
             self.outflow_before = self.outflow_before.plus(subscription.outflow())
             self.ledger.cache_tail(bool(self.subscriptions or self.shadows))
 

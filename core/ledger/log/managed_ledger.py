@@ -121,7 +121,7 @@ class ManagedLedger:
         self._writer: LedgerWriter | None = None
         self._waiting, self._in_flight = deque[Append](), deque[Append]()
         self._trouble, self._fenced = WriteFailureLog(), FencedAppends()
-        self._delivering: Append | None = None  # the one whose callbacks run, or ran last
+        self._delivering: Append | None = None  # the one whose callbacks run
         self._readers = Readers(storage.ledgers, name)
         self._sparse = Sparse(self._readers)
         self._ending_lock = trio.Lock()  # closing and terminating happen one at a time
@@ -184,13 +184,14 @@ class ManagedLedger:
     def fence(self, reason: Fenced) -> None:
         """Stop writing: another owner has taken over."""
         if self.state is not LogState.CLOSED:
-            self.fenced = True
+            self.fenced, lost = True, self._lost
             log.error("%s: %s", self._log_name, reason)
             self._stop(reason)
-            self._lost()
+            lost()
 
     def _stop(self, reason: BrokerError) -> None:
         self._end(LogState.CLOSED, reason)
+        self._advanced = self._lost = lambda: None  # else only the collector frees the topic
         self.ledgers.close()
         self._tail.clear()
         self._readers.clear()
@@ -248,9 +249,8 @@ class ManagedLedger:
 
     def delivered_index(self, position: Position) -> int:
         """The index of the first message at `position`, within the `done` that was given it."""
-        delivering = self._delivering
-        assert delivering is not None, "no callback has run yet"
-        return delivering.index_of(position[1])
+        assert self._delivering is not None, "no callback runs"
+        return self._delivering.index_of(position[1])
 
     @property
     def first_index(self) -> int:
@@ -317,10 +317,10 @@ class ManagedLedger:
         now = self._now()
         self.writes.stored(entries, append.size, now - append.began, now - append.written)
         if self._tailed and self.state is not CLOSED:
-            run = Slice(ledger_id, first, append.payloads, append.counts, append.headers)
-            self._tail.add(run)
-        self._delivering = append
+            self._tail.add(Slice(ledger_id, first, append.payloads, append.counts, append.headers))
+        before, self._delivering = self._delivering, append
         append.report((ledger_id, first))
+        self._delivering = before  # nobody keeps its payloads because of that
         self._advanced()
         for follower in self.followers:
             if follower.counts:

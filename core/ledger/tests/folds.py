@@ -12,7 +12,7 @@ from magnetar.core.kernel.errors import BrokerError, StorageFailed
 from magnetar.core.ledger.fold.fold import Fold
 from magnetar.core.ledger.log.managed_ledger import ManagedLedger
 from magnetar.core.policy.policies import Effective
-from magnetar.core.testing.bench import NAME, Bench, Outcome, settled
+from magnetar.core.testing.bench import NAME, Bench, IndexedOutcome, settled
 from magnetar.core.testing.entries import entry
 from magnetar.core.topic import transaction_buffer
 from magnetar.core.topic.publishing import deduplication
@@ -194,9 +194,9 @@ class History:
     async def write(self, *steps: Step) -> None:
         for step in steps:
             entry = self.subject.next(step)
-            apply, outcome = self.subject.sent(entry), Outcome()
+            apply, outcome = self.subject.sent(entry), IndexedOutcome(self.ledger)
 
-            def done(result: Any, apply: Done = apply, outcome: Outcome = outcome) -> None:
+            def done(result: Any, apply: Done = apply, outcome: IndexedOutcome = outcome) -> None:
                 outcome(result)
                 if isinstance(result, tuple) or self.case is OfProducers:
                     apply(result)
@@ -204,7 +204,7 @@ class History:
             self.ledger.append([entry], None, done)
             await settled()
             if isinstance(outcome.result, tuple):
-                self.keep(self.ledger.delivered_index(outcome.result), entry)
+                self.keep(outcome.index, entry)
 
     def keep(self, index: int, entry: bytes) -> None:
         self.entries += [b""] * (index - len(self.entries)) + [entry]

@@ -13,7 +13,7 @@ from magnetar.core.entry.pulsar import form
 from magnetar.core.ledger.log.chain import START, Position
 from magnetar.core.ledger.read.losses import Losses
 from magnetar.core.ledger.read.tail_cache import Slice
-from magnetar.core.testing.bench import Bench, bench
+from magnetar.core.testing.bench import Bench, IndexedOutcome, bench, settled
 from magnetar.core.testing.entries import entry, part
 from magnetar.core.topic.last_message import LOOKED_AT_ONCE
 from magnetar.core.topic.persistent_topic import PersistentTopic
@@ -21,10 +21,13 @@ from magnetar.core.topic.persistent_topic import PersistentTopic
 TXN = (3, 4)
 
 
-async def write(desk: Bench, topic: PersistentTopic, txn: tuple[int, int]) -> Position:
-    (place,) = await desk.published(topic, part(txn))
-    topic.transactions.index.wrote(txn, topic.ledger.delivered_index(place), place, 1)
-    return place
+async def write(topic: PersistentTopic, txn: tuple[int, int]) -> Position:
+    outcome = IndexedOutcome(topic.ledger)
+    topic.publish([part(txn)], None, outcome)
+    await settled()
+    assert isinstance(outcome.result, tuple)
+    topic.transactions.index.wrote(txn, outcome.index, outcome.result, 1)
+    return outcome.result
 
 
 async def end(topic: PersistentTopic, txn: tuple[int, int], *, committed: bool) -> None:
@@ -60,7 +63,7 @@ async def test_what_is_searched_is_not_searched_again(desk: Bench, rounds: list[
     (place,) = await desk.published(topic, entry())
     await topic.begin_transactions()
     for number in range(2 * LOOKED_AT_ONCE):
-        await write(desk, topic, (1, number))
+        await write(topic, (1, number))
         await end(topic, (1, number), committed=False)
     find = topic.transactions.last.find
     assert await find() == place
@@ -68,7 +71,7 @@ async def test_what_is_searched_is_not_searched_again(desk: Bench, rounds: list[
     rounds.clear()
     assert await find() == place
     assert rounds == []
-    await write(desk, topic, TXN)
+    await write(topic, TXN)
     await end(topic, TXN, committed=False)
     assert await find() == place
     assert sum(rounds) == 2
@@ -78,7 +81,7 @@ async def test_who_asks_at_the_same_time_reads_once(desk: Bench, rounds: list[in
     topic = await desk.topic()
     await topic.begin_transactions()
     for number in range(10):
-        await write(desk, topic, (1, number))
+        await write(topic, (1, number))
         await end(topic, (1, number), committed=False)
     async with trio.open_nursery() as nursery:
         for _ in range(5):
@@ -89,7 +92,7 @@ async def test_who_asks_at_the_same_time_reads_once(desk: Bench, rounds: list[in
 async def test_who_gives_up_leaves_the_search_to_the_next(desk: Bench) -> None:
     topic = await desk.topic()
     await topic.begin_transactions()
-    place = await write(desk, topic, TXN)
+    place = await write(topic, TXN)
     await end(topic, TXN, committed=True)
     with trio.CancelScope() as scope:
         scope.cancel()
@@ -118,10 +121,10 @@ def test_it_is_the_last_that_is_delivered(story: list[tuple[str, int]]) -> None:
                 if what == "plain":
                     entries.append(((await desk.published(topic, entry()))[0], 0))
                 elif what == "write":
-                    place = await write(desk, topic, (number, len(entries)))
+                    place = await write(topic, (number, len(entries)))
                     await end(topic, (number, len(entries)), committed=True)
                     entries.append((place, 0))
-                    place = await write(desk, topic, (number, 0))
+                    place = await write(topic, (number, 0))
                     open_ones.setdefault(number, place)
                     entries.append((place, number))
                 elif what != "ask":

@@ -136,15 +136,34 @@ class Cycle:
         self.itself = self
 
 
-def test_old_garbage_is_looked_for_after_many_new_objects(monkeypatch: pytest.MonkeyPatch) -> None:
+def old_garbage() -> weakref.ref[Cycle]:
+    """A cycle that nobody has any more, among old objects."""
     gc.collect()
     found = weakref.ref(old := Cycle())
     gc.collect(0)
     gc.collect(1)  # it is old now
     gc.collect(0)
     del old
-    memory.collect_if_much_is_new()
+    return found
+
+
+def test_old_garbage_is_looked_for_after_many_new_objects(monkeypatch: pytest.MonkeyPatch) -> None:
+    found, garbage = old_garbage(), memory.Garbage()
+    garbage.look(0, quiet=True)
     assert found() is not None
     monkeypatch.setattr(memory, "NEW_ROUNDS", gc.get_count()[1])
-    memory.collect_if_much_is_new()
+    garbage.look(0, quiet=False)
+    assert found() is not None
+    garbage.look(0, quiet=True)
     assert found() is None
+
+
+@pytest.mark.parametrize(("quiet", "topics"), [(True, 1_000), (False, 5_000)])
+def test_old_garbage_is_looked_for_after_topics_were_unloaded(quiet: bool, topics: int) -> None:
+    garbage = memory.Garbage()
+    for unloaded in (topics, 2 * topics):
+        found = old_garbage()
+        garbage.look(unloaded - 1, quiet=quiet)
+        assert found() is not None
+        garbage.look(unloaded, quiet=quiet)
+        assert found() is None

@@ -146,12 +146,14 @@ async def serve(services: HttpServices, application: ASGIApp, doors: Sequence[Do
     context = WorkerContext(None)
 
     async def handle(stream: Any) -> None:
+        connection = Http1Connection(wrapped, config, context, ConnectionState({}), stream)
+        connection.pass_on = options.pass_on
         try:
-            connection = Http1Connection(wrapped, config, context, ConnectionState({}), stream)
-            connection.pass_on = options.pass_on
             await connection.run()
         except Exception:
             log.exception("an HTTP connection failed")
+        finally:
+            vars(connection).clear()  # its parts refer to it: else only the collector frees them
 
     async def admit(stream: Any) -> None:
         await room.admit(stream, handle)

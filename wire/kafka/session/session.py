@@ -396,6 +396,7 @@ class KafkaSession:
         """The connection is gone."""
         del reason
         self.caller.closed()
+        self._produce.closed()
         self.wire.close()
         self.wire.release()
         self._later.clear()

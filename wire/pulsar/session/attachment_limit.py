@@ -1,4 +1,4 @@
-"""The limit of producers and consumers of one connection, and their sink after it is closed."""
+"""The limit of producers and consumers of one connection, and their sink when they have left."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def check_attached(attached: Sized, coming: Sized) -> None:
 
 
 class DetachedSink:
-    """The sink of a closed connection's producers and consumers: it ignores all calls.
+    """The sink of producers and consumers that have left, which ignores all calls.
 
     A producer and its sink refer to each other. Replacing the sink frees both at once; otherwise
     they would stay until garbage collection, which does not run on an idle server.

@@ -167,3 +167,4 @@ class PulsarClient:
         self.wake()
         self.wire.close()
         self.wire.take_outgoing()  # else it would stay in memory until garbage collection
+        self._closed = lambda _reason: None  # and the session

@@ -74,6 +74,11 @@ class ConnectHandlers:
             )
         )
 
+    def close(self) -> None:
+        """The connection is closed: tell nobody."""
+        self._known = lambda: None
+        self.authentication.close()
+
     def on_ping(self, _event: events.Ping) -> None:
         self._client.answer_ping()
 

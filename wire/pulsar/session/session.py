@@ -190,6 +190,7 @@ class PulsarSession:
     def closed(self, reason: str) -> None:
         """Detach everything and drop the waiting requests of a closed connection."""
         self.client.close()
+        self.connecting.close()
         self.client.access.live.remove(self)
         self.requests.drop()
         self.watches.detach_all()

@@ -66,18 +66,19 @@ class WebSockets(NamedTuple):
             ),
         )
         alarm.layer = layer
-        around = WebSocketSession(session, layer)
+        around = WebSocketSession(session, layer, alarm)
         return (layer if tls is None else TlsWire.resumed(tls, layer)), around
 
 
 class WebSocketSession:
     """The session of any client of the binary protocol; its layer hears of the end, too."""
 
-    __slots__ = ("_layer", "session")
+    __slots__ = ("_alarm", "_layer", "session")
 
-    def __init__(self, session: PulsarSession, layer: PulsarWebSocket) -> None:
+    def __init__(self, session: PulsarSession, layer: PulsarWebSocket, alarm: Alarm) -> None:
         self.session = session
         self._layer = layer
+        self._alarm = alarm
 
     @property
     def silence_seconds_allowed(self) -> float:
@@ -94,6 +95,7 @@ class WebSocketSession:
 
     def closed(self, reason: str) -> None:
         self._layer.over()
+        self._alarm.over()
         self.session.closed(reason)
 
 
@@ -123,7 +125,7 @@ class Alarm:
         self._connection = connection
         self._at = 0.0
         self._scope: trio.CancelScope | None = None
-        self.layer: PulsarWebSocket
+        self.layer: PulsarWebSocket | None = None
 
     def wake_in(self, milliseconds: int) -> None:
         self._at = trio.current_time() + milliseconds / 1000
@@ -132,18 +134,25 @@ class Alarm:
             self._spawn(self._sleep, self._scope)
         self._scope.deadline = min(self._at, trio.current_time() + LOOK_SECONDS)
 
+    def over(self) -> None:
+        """The connection is gone: hold nothing of it."""
+        self.layer = None
+        if self._scope is not None:
+            self._scope.cancel()
+
     async def _sleep(self, scope: trio.CancelScope) -> None:
         with scope:
             await trio.sleep_forever()
         self._scope = None
-        if not self._connection.open or self._connection.ending is not None:
+        layer = self.layer
+        if layer is None or not self._connection.open or self._connection.ending is not None:
             return
         left = self._at - trio.current_time()
         if left > 0:
             self.wake_in(round(left * 1000))
             return
         try:
-            self.layer.woken()
+            layer.woken()
         except Exception:  # as the link does: this is a task of the broker
             log.exception("%s: closed, this server failed", self._connection.peer)
             self._connection.link.drop(self._connection, "this server failed")

@@ -30,7 +30,7 @@ from magnetar.core.ledger.tests.folds import (
     PowerCut,
     Step,
 )
-from magnetar.core.testing.bench import Bench, Outcome, bench, settled
+from magnetar.core.testing.bench import Bench, IndexedOutcome, bench, settled
 from magnetar.core.testing.metadata import overwrite
 
 each_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)
@@ -317,11 +317,10 @@ async def test_what_nobody_can_parse_is_passed_over(
     history = await History(desk, case).begin()
     await history.write(*FEW[:2])
     for rotten in (b"", b"\x0e\x01", form.wrapped(b"\0" * 30, 1, 1)):
-        outcome = Outcome()
+        outcome = IndexedOutcome(history.ledger)
         history.ledger.append([rotten], None, outcome)
         await settled()
-        assert isinstance(outcome.result, tuple)
-        history.keep(history.ledger.delivered_index(outcome.result), b"")
+        history.keep(outcome.index, b"")
     await history.write(*FEW[2:])
     await history.load()
     history.check()

@@ -81,6 +81,13 @@ async def test_indexes_count_messages_not_entries(at_once: Bench) -> None:
     assert ledger.next_index == 5
 
 
+async def test_what_was_stored_is_kept_by_nobody_who_was_told(at_once: Bench) -> None:
+    ledger = await at_once.ledger()
+    (place,) = await stored(ledger, b"a")
+    with pytest.raises(AssertionError):
+        ledger.delivered_index(place)
+
+
 async def test_a_ledger_that_cannot_be_created_fails_all_who_wait(at_once: Bench) -> None:
     ledger = await at_once.ledger()
     at_once.ledgers.create_failure = StorageFailed("no")

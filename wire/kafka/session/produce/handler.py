@@ -50,6 +50,26 @@ class Replies(Protocol):
         ...
 
 
+class Gone:
+    """Takes the answers to a client that has left. A handler and its session refer to each other,
+    which without this only the garbage collector would end.
+    """
+
+    def answer(
+        self, request: KafkaRequest, response: Response | list[bytes] | list[Piece] | None
+    ) -> None: ...
+
+    def answer_packed(self, request: KafkaRequest, packed: bytes) -> None: ...
+
+    def hold_for(self, work: Awaitable[None]) -> None:
+        raise RuntimeError("a request of a client that has left is begun")
+
+    def go_on(self) -> None: ...
+
+    def weigh(self, request: KafkaRequest) -> bool:
+        return False
+
+
 class ProduceHandler:
     """See the module's docstring. Its fields are read for each batch, so they are plain."""
 
@@ -97,6 +117,11 @@ class ProduceHandler:
             broker.clock, broker.spawn, caller.connection, caller.is_here, replies.go_on
         )
         self.replies = replies
+
+    def closed(self) -> None:
+        """The connection is gone; batches may still be on their way to storage."""
+        self.replies = Gone()
+        self.throttle.closed()
 
     def may_write(self, topic: str) -> bool:
         """Whether the client may write to a topic. Plain call, for each partition of a request; it

@@ -151,6 +151,10 @@ class PulsarAuthentication:
         elif self._clock.monotonic() >= self._deadline:
             client.end(f"its credentials expired {ANSWER_SECONDS:.0f} seconds ago")
 
+    def close(self) -> None:
+        """The connection is closed: tell nobody."""
+        self._welcome = self._changed = lambda: None
+
     def _begin(self) -> None:
         client = self._client
         self._rounds = 0

@@ -190,6 +190,7 @@ class ConnectionConsumers:
         if self.attached.get(attached.id) is attached:
             del self.attached[attached.id]
             self.absent.left(attached)
+        attached.consumer.sink = DETACHED
 
     async def lose_rights(self) -> None:
         """Close the consumers whose client may not read any more. It subscribes again, and hears
@@ -199,7 +200,7 @@ class ConnectionConsumers:
             here = self.attached.get(attached.id) is attached
             need = to_consume(attached.topic.name, attached.subscription)
             if here and not allows(self.client, need):
-                attached.topic.detach(attached.consumer)
+                self.detach(attached)
                 attached.closed_by_broker()
 
     async def ask(
@@ -232,8 +233,12 @@ class ConnectionConsumers:
         self.absent.all_over()
         consumers, self.attached = self.attached, {}
         for attached in consumers.values():
-            attached.topic.detach(attached.consumer)
-            attached.consumer.sink = DETACHED
+            self.detach(attached)
+
+    def detach(self, attached: AttachedConsumer) -> None:
+        """Have a consumer leave its topic; nothing is said to it any more."""
+        attached.topic.detach(attached.consumer)
+        attached.consumer.sink = DETACHED
 
     # -- at work ------------------------------------------------------------------------------
 

@@ -157,7 +157,7 @@ class SubscribeHandlers:
         consumers.absent.over(event.consumer_id)
         attached = consumers.attached.pop(event.consumer_id, None)
         if attached is not None:
-            attached.topic.detach(attached.consumer)
+            consumers.detach(attached)
         self._client.reply(replies.success(event.request_id))
 
     async def on_unsubscribe(self, event: events.Unsubscribe) -> None:
@@ -172,7 +172,7 @@ class SubscribeHandlers:
         # detached by the deletion, the client would subscribe again: so detach it first
         consumers.attached.pop(consumer_id, None)
         consumers.absent.over(consumer_id)
-        attached.topic.detach(attached.consumer)
+        consumers.detach(attached)
         if attached.durable:
             delete = partial(_delete, attached.subscription, event.force)
             try:

@@ -208,6 +208,7 @@ class ConnectionProducers:
 
     def forget(self, attached: AttachedProducer) -> None:
         """Detach it; its messages that are under way from the client are not an error."""
+        attached.producer.sink = DETACHED
         if self.has(attached):
             del self._attached[attached.id]
             while len(self._left) >= LEFT_MAX:
