@@ -61,7 +61,7 @@ COVERING_BLOCKS_MAX: Final = 2_048
 """Blocks of the buckets that are asked for one block, half of the memory for all logs. What others
 have is read."""
 LOAD_SECONDS: Final = 5.0
-"""As long is waited for a log's buckets. Others wait for their turn, and dispatch for both."""
+"""As long is waited for a log's buckets, and for its turn: dispatch waits, too."""
 UNREADABLE_SECONDS: Final = 60.0
 """After so long a bucket that could not be read is read again."""
 READ_BYTES: Final = 256 * 1024
@@ -210,8 +210,8 @@ class DelayedIndex:
         had not been written.
         """
         try:
-            async with self._storage.index_memory.loads:
-                with trio.move_on_after(LOAD_SECONDS) as waiting:
+            with trio.move_on_after(LOAD_SECONDS) as waiting:
+                async with self._storage.index_memory.loads:
                     for one in buckets:
                         blocks = await self._readable(one)
                         if blocks is not None and not self._closed:

@@ -354,17 +354,24 @@ async def test_who_has_waited_goes_on_though_others_took_the_memory(
         assert len(index._loaded) < 4, "the others were let go of"
 
 
-async def test_one_who_waits_for_storage_does_not_hold_up_the_others(
-    desk: Bench, caplog: pytest.LogCaptureFixture, autojump_clock: MockClock
+@pytest.mark.parametrize("for_a_turn", [False, True])
+async def test_nobody_waits_for_long(
+    desk: Bench,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    autojump_clock: MockClock,
+    for_a_turn: bool,
 ) -> None:
+    """Neither for storage, nor for others who wait for it."""
     made = await left_behind(desk)
-    reader = desk.ledgers.ledgers[made.ledger_id]
-    answer = reader.read
+    others = AT_ONCE if for_a_turn else 0
+    for _ in range(others):
+        desk.storage.index_memory.loads.acquire_nowait()
 
     async def hang(*_asked: int) -> list[bytes]:
         await trio.sleep_forever()
 
-    reader.read = hang  # type: ignore[method-assign]
+    monkeypatch.setattr(desk.ledgers.ledgers[made.ledger_id], "read", hang)
     index = (await opened(desk)).delayed_index
     began, told = trio.current_time(), trio.Event()
     assert not index.is_loaded(made.first, told.set)
@@ -374,7 +381,9 @@ async def test_one_who_waits_for_storage_does_not_hold_up_the_others(
     assert await found(index, made.first) is None
     assert await found(index, made.last) is None, "nobody waits for it again"
 
-    reader.read = answer  # type: ignore[method-assign]
+    monkeypatch.undo()
+    for _ in range(others):
+        desk.storage.index_memory.loads.release()
     desk.clock.forward(UNREADABLE_SECONDS)
     assert await found(index, made.last) is not None
 
