@@ -43,6 +43,8 @@ UNMERGED_MAX: Final = 32
 """So many buckets may be beside each other before some are merged."""
 BUCKET_BLOCKS_MAX: Final = 512
 """Of a bucket that is merged: half a million entries, and 2 MB of memory when it is read."""
+LEDGER_BLOCKS_MAX: Final = 1 << 22
+"""Four billion entries."""
 SECOND_MAX: Final = (1 << 32) - 1
 """In the year 2106. What is due later is read then."""
 _BLOCK_BYTES: Final = 4 * BLOCK_ENTRIES
@@ -133,7 +135,13 @@ def _named(word: str) -> Bucket | None:
 
 def _key(text: str) -> BlockKey:
     ledger_id, number = text.split(".")
-    return int(ledger_id), int(number)
+    return int(ledger_id), _checked(int(number))
+
+
+def _checked(number: int) -> int:
+    if not 0 <= number < LEDGER_BLOCKS_MAX:
+        raise ValueError(f"block {number} of a ledger")
+    return number
 
 
 def to_merge(buckets: Sequence[Bucket]) -> Sequence[Bucket]:
@@ -182,4 +190,4 @@ def _block(ledger_id: int, number: int, image: bytes) -> DelayedBlock:
     seconds = array("I", image)
     if len(seconds) != BLOCK_ENTRIES:
         raise ValueError(f"a block of {len(seconds)} entries")
-    return DelayedBlock((ledger_id, number), _swapped(seconds))
+    return DelayedBlock((ledger_id, _checked(number)), _swapped(seconds))

@@ -62,6 +62,8 @@ COVERING_BLOCKS_MAX: Final = 2_048
 have is read."""
 LOAD_SECONDS: Final = 5.0
 """As long is waited for a log's buckets, and for its turn: dispatch waits, too."""
+ANSWERED_MAX: Final = 100
+"""Who was told and has not asked again: subscriptions of a log that read at different places."""
 UNREADABLE_SECONDS: Final = 60.0
 """After so long a bucket that could not be read is read again."""
 READ_BYTES: Final = 256 * 1024
@@ -87,11 +89,11 @@ class DelayedIndex:
         """The blocks of buckets that were read."""
         self._unreadable: dict[int, float] = {}
         """When buckets that could not be read are read again."""
-        self._waiting: list[Callable[[], None]] = []
-        """Who is told when buckets are loaded; nobody if none is being loaded."""
-        self._answered = _NO_BLOCK
-        """For which they were loaded last, once: others may have taken the memory since then."""
-        self._storing = self._closed = False
+        self._waiting: dict[BlockKey, list[Callable[[], None]]] = {}
+        """Who is told when the buckets of a block are loaded; who came first is at the front."""
+        self._answered: set[BlockKey] = set()
+        """Blocks of which somebody was told, and has not asked again."""
+        self._loading = self._storing = self._closed = False
         self._naming = trio.Lock()
 
     # -- noting -------------------------------------------------------------------------------
@@ -166,8 +168,8 @@ class DelayedIndex:
         Who asks again after that may go on in any case: if there are many, each may have taken the
         memory of the others.
         """
-        if key == self._answered:
-            self._answered = _NO_BLOCK
+        if key in self._answered:
+            self._answered.discard(key)
             return True
         covering = self._covering(key)
         missing = [one for one in covering if one.ledger_id not in self._loaded]
@@ -175,20 +177,18 @@ class DelayedIndex:
             self._storage.index_memory.used(self, one.ledger_id)
         if not missing:
             return True
-        if not self._waiting:
-            self._storage.spawn(self._load, key, missing)
-        if loaded not in self._waiting:
-            self._waiting.append(loaded)
+        waiting = self._waiting.setdefault(key, [])
+        if loaded not in waiting:
+            waiting.append(loaded)
+        if not self._loading:
+            self._loading = True
+            self._storage.spawn(self._load)
         return False
 
     def _covering(self, key: BlockKey) -> list[Bucket]:
         """The buckets to ask for a block: those with the fewest blocks first, if there are many."""
-        now = self._storage.clock.monotonic()
-        covering = [
-            one
-            for one in self._find_named()
-            if one.first <= key <= one.last and self._unreadable.get(one.ledger_id, 0.0) <= now
-        ]
+        named = self._find_named()
+        covering = [one for one in named if one.first <= key <= one.last and self._is_readable(one)]
         if sum(one.blocks for one in covering) <= COVERING_BLOCKS_MAX:
             return covering
         covering.sort(key=attrgetter("blocks"))
@@ -205,34 +205,52 @@ class DelayedIndex:
 
     # -- reading buckets ----------------------------------------------------------------------
 
-    async def _load(self, key: BlockKey, buckets: Sequence[Bucket]) -> None:
-        """The task that reads buckets for a block; what cannot be read, or not soon, is as if it
-        had not been written.
+    async def _load(self) -> None:
+        """The task that reads buckets for who waits, one block after the other; what cannot be
+        read, or not soon, is as if it had not been written.
         """
-        try:
+        while self._waiting:
+            key = next(iter(self._waiting))
+            buckets = self._covering(key)
             with trio.move_on_after(LOAD_SECONDS) as waiting:
                 async with self._storage.index_memory.loads:
-                    for one in buckets:
-                        blocks = await self._readable(one)
-                        if blocks is not None and not self._closed:
-                            self._took(one, blocks)
+                    await self._load_all(buckets)
             if waiting.cancelled_caught:
-                self._put_off([one for one in buckets if one.ledger_id not in self._loaded])
-        finally:
+                self._leave_alone()
             if all(one in self._find_named() for one in buckets):  # else ask what they became
-                self._answered = key
-            told, self._waiting = self._waiting, []
-            for loaded in told:
+                self._answer(key)
+            for loaded in self._waiting.pop(key):
                 loaded()
+        self._loading = False
         await self.forget_what_left()
 
-    def _put_off(self, slow: Sequence[Bucket]) -> None:
+    async def _load_all(self, buckets: Sequence[Bucket]) -> None:
+        for one in buckets:
+            if one.ledger_id not in self._loaded:
+                blocks = await self._readable(one)
+                if blocks is not None and not self._closed:
+                    self._took(one, blocks)
+
+    def _answer(self, key: BlockKey) -> None:
+        """Have who is told now go on in any case."""
+        if len(self._answered) >= ANSWERED_MAX:
+            self._answered.clear()  # mostly who has left, and will not ask
+        self._answered.add(key)
+
+    def _leave_alone(self) -> None:
+        """Read nothing for a while, as that takes too long."""
         until = self._storage.clock.monotonic() + UNREADABLE_SECONDS
-        self._unreadable.update((one.ledger_id, until) for one in slow)
+        missing = [one.ledger_id for one in self._find_named() if one.ledger_id not in self._loaded]
+        for ledger_id in missing:
+            self._unreadable[ledger_id] = max(until, self._unreadable.get(ledger_id, until))
         log.warning(
-            "%s: %d ledgers with the index of delayed entries were not read in %g s: reading these",
-            self._log_name, len(slow), LOAD_SECONDS,
+            "%s: the index of delayed entries, in %d ledgers, was not read in %g s: reading these",
+            self._log_name, len(missing), LOAD_SECONDS,
         )  # fmt: skip
+
+    def _is_readable(self, one: Bucket) -> bool:
+        now = self._storage.clock.monotonic()
+        return self._unreadable.get(one.ledger_id, now) <= now
 
     async def _readable(self, one: Bucket) -> dict[BlockKey, DelayedBlock] | None:
         """The blocks of a bucket; None if it cannot be read, which is told."""
@@ -315,7 +333,7 @@ class DelayedIndex:
 
     async def _merge(self) -> None:
         """Have some buckets become one, if there are many."""
-        readable = [one for one in self._find_named() if one.ledger_id not in self._unreadable]
+        readable = [one for one in self._find_named() if self._is_readable(one)]
         several = bucket.to_merge(readable)
         blocks: dict[BlockKey, DelayedBlock] = {}
         for one in several:

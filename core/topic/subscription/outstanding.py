@@ -47,8 +47,6 @@ PASSED_BLOCKS_MAX: Final = 8
 """Blocks of delayed entries that are passed at once: a millisecond."""
 LATER_CHUNK_MS: Final = 1_000
 """The least that a delayed chunk waits each time for the first one of its message."""
-UNREADABLE_MS: Final = 10_000
-"""After so long a delayed entry that cannot be read is read again."""
 DELAY_TICK_SECONDS: Final = 1.0
 """The longest sleep of an alarm, and so the error if the wall clock is set."""
 FAR_TICK_SECONDS: Final = 10.0
@@ -393,7 +391,9 @@ class Outstanding:
         self._set_alarm()
 
     def _learn_delays(self, now_ms: int) -> None:
-        """Read again when entries are due that were put off; some in each turn."""
+        """Read again when entries are due that were put off; some in each turn. What is damaged
+        is passed over at once. If storage fails, the rest of the block waits, and so do others.
+        """
         source = self._delayed_source
         for _ in range(WOKEN_ENTRIES_MAX):
             wanted = self.delayed.to_read(now_ms)
@@ -405,8 +405,11 @@ class Outstanding:
                 continue
             if source.has_failed(position):
                 lost = self._cursor.ledger.losses.at(position)
-                unreadable = 1 if lost is None else min(lost.last - position[1] + 1, count)
-                self.delayed.postpone(position, unreadable, now_ms + UNREADABLE_MS)
+                if lost is None and source.pauses:
+                    return  # its end schedules
+                source.forget_failure()
+                bad = count if lost is None else min(lost.last - position[1] + 1, count)
+                self.delayed.postpone(position, bad, now_ms)
                 continue
             found = source.at(position, count)
             if found is None:

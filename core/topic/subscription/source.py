@@ -96,11 +96,17 @@ class EntrySource:
         return None
 
     def has_failed(self, position: Position) -> bool:
-        """Whether the last load began there, and failed. That is told once."""
-        failed = self._unreadable == position
-        if failed:
-            self._unreadable = None
-        return failed
+        """Whether the last load began there, and failed."""
+        return self._unreadable == position
+
+    @property
+    def pauses(self) -> bool:
+        """Whether it has just failed, so that it is not tried again for a while."""
+        return self._failed is not None
+
+    def forget_failure(self) -> None:
+        """Others are asked for first."""
+        self._unreadable = None
 
     def is_gone(self, position: Position) -> bool:
         """Whether an entry was trimmed."""

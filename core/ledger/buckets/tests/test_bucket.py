@@ -12,6 +12,7 @@ from magnetar.core.ledger.buckets.bucket import (
     BUCKET_BLOCKS_MAX,
     BUCKETS,
     ENTRY_BLOCKS,
+    LEDGER_BLOCKS_MAX,
     MERGED,
     SECOND_MAX,
     UNMERGED_MAX,
@@ -58,7 +59,7 @@ def test_what_a_ledger_holds() -> None:
     found = [one for entry in entries for one in decoded(entry)]
     assert [(one.key, one.image) for one in found] == [(one.key, one.image) for one in blocks]
     assert encoded([]) == []
-    last = block((1 << 62, 1 << 40), {1023: (1 << 64) - 1})
+    last = block((1 << 62, LEDGER_BLOCKS_MAX - 1), {1023: (1 << 64) - 1})
     (found_last,) = decoded(*encoded([last]))
     assert (found_last.key, found_last.image) == (last.key, last.image)
     assert found_last.soonest_ms(1023, 1) == 1000 * SECOND_MAX

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import logging
 import zlib
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator
 
 import pytest
 import trio
 from msgspec import msgpack
-from trio.testing import MockClock
 
 from magnetar.core.kernel.errors import Fenced, StorageFailed
 from magnetar.core.ledger import formats
@@ -17,87 +16,35 @@ from magnetar.core.ledger.buckets import delayed_index
 from magnetar.core.ledger.buckets.bucket import (
     BLOCK_ENTRIES,
     BUCKETS,
+    LEDGER_BLOCKS_MAX,
     MERGED,
     UNMERGED_MAX,
-    BlockKey,
-    Bucket,
     buckets_of,
 )
 from magnetar.core.ledger.buckets.delayed_index import (
-    LOAD_SECONDS,
     NOTED_BLOCKS,
     NOTED_MAX,
     UNREADABLE_SECONDS,
-    DelayedIndex,
 )
 from magnetar.core.ledger.buckets.index_memory import AT_ONCE
+from magnetar.core.ledger.buckets.tests.indexes import (
+    FULL,
+    found,
+    left_behind,
+    note_blocks,
+    opened,
+    with_many_buckets,
+)
 from magnetar.core.ledger.log import removal
 from magnetar.core.ledger.log.ledger_list_record import CompactedLedger
-from magnetar.core.ledger.log.managed_ledger import ManagedLedger
-from magnetar.core.ports.ledger_store import LedgerInfo, LedgerWriter
+from magnetar.core.ports.ledger_store import LedgerWriter
 from magnetar.core.testing.bench import Bench, bench, settled, stored
-
-FULL = (1 << BLOCK_ENTRIES) - 1
-Asked = list[str]
 
 
 @pytest.fixture
 async def desk() -> AsyncIterator[Bench]:
     async with bench() as made:
         yield made
-
-
-async def opened(desk: Bench) -> ManagedLedger:
-    """A log with ledger 0, which is being written."""
-    ledger = await desk.ledger()
-    if not ledger.chain.segments:
-        await stored(ledger, b"x")
-    return ledger
-
-
-async def note_blocks(index: DelayedIndex, numbers: Iterable[int], ledger_id: int = 0) -> None:
-    """Note all entries of these blocks, due in the second of a thousand and the block's number."""
-    for number in numbers:
-        first = number * BLOCK_ENTRIES
-        entry_ids = range(first, first + BLOCK_ENTRIES)
-        index.note(ledger_id, entry_ids, [1_000 * (1_000 + number)] * BLOCK_ENTRIES)
-    await settled()
-
-
-Seen = tuple[BlockKey, int, int]
-"""A block: its key, the entries in it, and the first second in which one of them is due."""
-
-
-async def found(index: DelayedIndex, key: BlockKey) -> Seen | None:
-    told: Asked = []
-    while not index.is_loaded(key, lambda: told.append("loaded")):
-        await settled()
-        assert told == ["loaded"]
-    block = index.block(key)
-    if block is None:
-        return None
-    entries = block.waiting(0, 0)
-    return block.key, entries, block.soonest_ms(0, entries) // 1000
-
-
-async def left_behind(desk: Bench) -> Bucket:
-    """The bucket of a log that is closed."""
-    ledger = await opened(desk)
-    await note_blocks(ledger.delayed_index, range(NOTED_BLOCKS + 1))
-    (made,) = buckets_of(ledger.properties)
-    await ledger.close()
-    return made
-
-
-async def with_many_buckets(desk: Bench, monkeypatch: pytest.MonkeyPatch) -> ManagedLedger:
-    """A log with a bucket for each block, as many as do not become one yet; the last block is in
-    none.
-    """
-    monkeypatch.setattr(delayed_index, "NOTED_BLOCKS", 1)
-    ledger = await opened(desk)
-    for number in range(UNMERGED_MAX):
-        await note_blocks(ledger.delayed_index, [number])
-    return ledger
 
 
 async def test_what_is_noted_is_found_by_the_next_owner(desk: Bench) -> None:
@@ -132,26 +79,6 @@ async def test_a_block_says_what_any_subscription_has_noted_before_it_was_stored
     assert await found(index, (0, 0)) == ((0, 0), 1 << 5 | 1 << 6 | 1 << 1023, 70)
     index.note(0, [7], [10])
     assert (0, 0) not in index._noted, "it is stored once"
-
-
-async def test_who_asks_at_the_same_time_is_told_once(desk: Bench) -> None:
-    ledger = await opened(desk)
-    await note_blocks(ledger.delayed_index, range(NOTED_BLOCKS + 1))
-    await ledger.close()
-    index = (await opened(desk)).delayed_index
-    told: Asked = []
-
-    def loaded() -> None:
-        told.append("one")
-
-    for _ in range(3):
-        assert not index.is_loaded((0, 3), loaded)
-    assert not index.is_loaded((0, 4), lambda: told.append("other"))
-    await settled()
-    assert told == ["one", "other"]
-    assert index.is_loaded((0, 3), loaded)
-    index.let_go(buckets_of(ledger.properties)[0].ledger_id)
-    assert await found(index, (0, 3)) is not None, "it is read again"
 
 
 async def test_many_buckets_become_one(desk: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -320,72 +247,17 @@ async def test_what_was_named_and_is_not_known_to_be_is_not_lost(
         assert await found(after.delayed_index, (0, number)) is not None
 
 
-async def test_of_many_buckets_for_one_block_some_are_asked(
-    desk: Bench, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("number", [-1, LEDGER_BLOCKS_MAX, 1 << 62])
+async def test_a_block_that_no_ledger_has_is_damage(
+    desk: Bench, caplog: pytest.LogCaptureFixture, number: int
 ) -> None:
-    """Two that read at different places note blocks of both, so that buckets are wide: to read all
-    of them, one would have to go for the other.
-    """
-    monkeypatch.setattr(delayed_index, "NOTED_BLOCKS", 2)
-    monkeypatch.setattr(delayed_index, "COVERING_BLOCKS_MAX", 8)
-    ledger = await opened(desk)
-    for number in range(1, 10):
-        await note_blocks(ledger.delayed_index, [number, 100 - number])
-    await ledger.close()
-    index = (await opened(desk)).delayed_index
-    middle = (0, 50)
-    assert len([one for one in index._find_named() if one.first <= middle <= one.last]) > 4
-    assert await found(index, middle) is None
-    assert len(index._loaded) == 4
-
-
-async def test_who_has_waited_goes_on_though_others_took_the_memory(
-    desk: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(delayed_index, "NOTED_BLOCKS", 2)
-    ledger = await opened(desk)
-    for number in range(1, 10):
-        await note_blocks(ledger.delayed_index, [number, 100 - number])
-    await ledger.close()
-    index = (await opened(desk)).delayed_index
-    desk.storage.index_memory._blocks_max = 3
-    for _ in range(2):
-        assert await found(index, (0, 50)) is None
-        assert len(index._loaded) < 4, "the others were let go of"
-
-
-@pytest.mark.parametrize("for_a_turn", [False, True])
-async def test_nobody_waits_for_long(
-    desk: Bench,
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
-    autojump_clock: MockClock,
-    for_a_turn: bool,
-) -> None:
-    """Neither for storage, nor for others who wait for it."""
     made = await left_behind(desk)
-    others = AT_ONCE if for_a_turn else 0
-    for _ in range(others):
-        desk.storage.index_memory.loads.acquire_nowait()
-
-    async def hang(*_asked: int) -> list[bytes]:
-        await trio.sleep_forever()
-
-    monkeypatch.setattr(desk.ledgers.ledgers[made.ledger_id], "read", hang)
+    entries = desk.ledgers.ledgers[made.ledger_id].entries
+    wild = msgpack.encode([(0, number, bytes(4 * BLOCK_ENTRIES))])
+    entries[:] = [zlib.compress(wild)] * len(entries)
     index = (await opened(desk)).delayed_index
-    began, told = trio.current_time(), trio.Event()
-    assert not index.is_loaded(made.first, told.set)
-    await told.wait()
-    assert trio.current_time() - began == LOAD_SECONDS
-    assert "were not read in 5 s" in caplog.text
     assert await found(index, made.first) is None
-    assert await found(index, made.last) is None, "nobody waits for it again"
-
-    monkeypatch.undo()
-    for _ in range(others):
-        desk.storage.index_memory.loads.release()
-    desk.clock.forward(UNREADABLE_SECONDS)
-    assert await found(index, made.last) is not None
+    assert "cannot be read" in caplog.text
 
 
 async def test_what_two_note_at_different_places_is_stored_once(
@@ -432,29 +304,6 @@ async def test_a_bucket_without_blocks_is_damaged(
     assert "cannot be read" in caplog.text
 
 
-async def test_a_bucket_that_becomes_one_with_others_while_it_is_read(
-    desk: Bench, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    ledger = await with_many_buckets(desk, monkeypatch)
-    index = ledger.delayed_index
-    first = buckets_of(ledger.properties)[0]
-    merged, original = trio.Event(), desk.ledgers.info
-
-    async def late(ledger_id: int) -> LedgerInfo:
-        if ledger_id == first.ledger_id and not index._storing:
-            await merged.wait()
-        return await original(ledger_id)
-
-    monkeypatch.setattr(desk.ledgers, "info", late)
-    assert not index.is_loaded((0, 0), lambda: None)
-    await settled()
-    await note_blocks(index, [UNMERGED_MAX])
-    merged.set()
-    await settled()
-    assert (caplog.text, index._unreadable) == ("", {})
-    assert await found(index, (0, 0)) is not None
-
-
 async def test_a_log_that_is_closed_has_no_index(desk: Bench) -> None:
     ledger = await opened(desk)
     index = ledger.delayed_index
@@ -464,27 +313,6 @@ async def test_a_log_that_is_closed_has_no_index(desk: Bench) -> None:
     await note_blocks(index, range(NOTED_BLOCKS + 1, NOTED_BLOCKS + 5))
     assert not index.reaches((0, 0))
     assert (desk.storage.index_memory.blocks, index._noted, index._loaded) == (0, {}, {})
-
-
-async def test_who_waits_for_a_lost_bucket_does_not_wait_for_the_metadata(
-    desk: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    made = await left_behind(desk)
-    del desk.ledgers.ledgers[made.ledger_id]
-    ledger = await opened(desk)
-
-    answered, put = trio.Event(), desk.metadata.put
-
-    async def late(path: str, value: bytes, expected: int) -> int:
-        await answered.wait()
-        return await put(path, value, expected)
-
-    monkeypatch.setattr(desk.metadata, "put", late)
-    assert await found(ledger.delayed_index, (0, 3)) is None
-    assert buckets_of(ledger.properties) == [made]
-    answered.set()
-    await settled()
-    assert buckets_of(ledger.properties) == []
 
 
 async def test_while_storage_takes_nothing_no_more_is_noted(desk: Bench) -> None:

@@ -34,6 +34,9 @@ from magnetar.core.topic.subscription.delayed.unknown_times import UnknownTimes
 AHEAD_MS: Final = 10_000
 """How long before its soonest entry is due a block is read, if there is room for its times."""
 
+UNREADABLE_MS: Final = 10_000
+"""After so long, at least, an entry that cannot be read is read again."""
+
 
 class DelayedDeliveries:
     """See the module's docstring."""
@@ -163,9 +166,10 @@ class DelayedDeliveries:
         self._changed()
         return due
 
-    def postpone(self, first: Position, entries: int, due_ms: int) -> None:
+    def postpone(self, first: Position, entries: int, now_ms: int) -> None:
         """So many from there on are to be read, and cannot be: others first."""
         ledger_id, entry_id = first
+        due_ms = now_ms + UNREADABLE_MS + AHEAD_MS
         for position in ((ledger_id, entry_id + at) for at in range(entries)):
             if self._unknown.discard(position):
                 self._unknown.add(position, due_ms)

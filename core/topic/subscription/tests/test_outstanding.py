@@ -4,17 +4,19 @@ import pytest
 import trio
 from trio.testing import MockClock
 
+from magnetar.core.kernel.errors import StorageFailed
 from magnetar.core.ledger.cursor.cursor import Cursor
 from magnetar.core.ledger.log.chain import Position
+from magnetar.core.ledger.log.managed_ledger import ManagedLedger
 from magnetar.core.ledger.read.tail_cache import Slice
-from magnetar.core.testing.bench import Bench, settled
+from magnetar.core.testing.bench import Bench, log_reads, settled
 from magnetar.core.testing.client import ClientConsumer, attached
 from magnetar.core.testing.entries import entry
 from magnetar.core.topic.persistent_topic import PersistentTopic
 from magnetar.core.topic.subscription.consumer import Consumer, ConsumerRequest
+from magnetar.core.topic.subscription.delayed.deliveries import UNREADABLE_MS
 from magnetar.core.topic.subscription.key_shared import KeyedDispatcher
 from magnetar.core.topic.subscription.outstanding import (
-    UNREADABLE_MS,
     WOKEN_ENTRIES_MAX,
     Outstanding,
     SharedLimits,
@@ -218,6 +220,49 @@ async def test_many_who_cannot_be_read_hold_up_no_others(
     assert trio.current_time() - began < 5 * RETRY_SECONDS
     assert sorted(a.take()) == places[50:]
     assert len(out.delayed) == 50
+
+
+async def dispatched_for(desk: Bench, out: Outstanding, seconds: int) -> None:
+    """Both clocks run, and something makes the dispatcher look each 10 ms."""
+    for _ in range(100 * seconds):
+        out._schedule()
+        await desk.dispatch()
+        await trio.sleep(0.01)
+        desk.clock.forward(0.01)
+
+
+async def test_what_is_damaged_here_and_there_is_read_each_ten_seconds(
+    desk: Bench, monkeypatch: pytest.MonkeyPatch, autojump_clock: MockClock
+) -> None:
+    reads = log_reads(monkeypatch)
+    a, out, places = await all_put_off(desk, 30)
+    bad = [places[3], places[7], places[20]]
+    desk.ledgers.ledgers[places[0][0]].damaged.update(entry_id for _, entry_id in bad)
+    desk.clock.forward(100)
+    await dispatched_for(desk, out, seconds=25)
+    assert sorted(a.take()) == [place for place in places if place not in bad]
+    assert all(2 <= reads.count(place) <= 4 for place in bad), reads
+
+
+async def test_while_storage_fails_it_is_asked_seldom(
+    desk: Bench,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    autojump_clock: MockClock,
+) -> None:
+    a, out, places = await all_put_off(desk, 3_000)
+
+    async def away(*_asked: object) -> Slice:
+        raise StorageFailed("no bookies")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(ManagedLedger, "read", away)
+        desk.clock.forward(100)
+        await dispatched_for(desk, out, seconds=30)
+        assert 3 <= caplog.text.count("cannot read") <= 15
+    a.flow(5_000)
+    await dispatched_for(desk, out, seconds=25)
+    assert sorted(a.take()) == places
 
 
 async def test_who_has_left_waits_for_nothing(desk: Bench, autojump_clock: MockClock) -> None:
