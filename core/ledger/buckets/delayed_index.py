@@ -61,7 +61,7 @@ COVERING_BLOCKS_MAX: Final = 2_048
 """Blocks of the buckets that are asked for one block, half of the memory for all logs. What others
 have is read."""
 LOAD_SECONDS: Final = 5.0
-"""As long is waited for a log's buckets, and for its turn: dispatch waits, too."""
+"""As long is waited for the buckets of a block, and for a turn: dispatch waits, too."""
 ANSWERED_MAX: Final = 100
 """Who was told and has not asked again: subscriptions of a log that read at different places."""
 UNREADABLE_SECONDS: Final = 60.0

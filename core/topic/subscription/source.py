@@ -46,8 +46,8 @@ class EntrySource:
     """See the module's docstring."""
 
     __slots__ = (
-        "_arrived", "_env", "_failed", "_hide", "_ledger", "_loaded", "_loading", "_retry_seconds",
-        "_sifted", "_stopped", "_unreadable",
+        "_arrived", "_env", "_failed", "_hide", "_ledger", "_loaded", "_loading", "_resting",
+        "_retry_seconds", "_sifted", "_stopped", "_unreadable",
     )  # fmt: skip
 
     def __init__(
@@ -66,6 +66,8 @@ class EntrySource:
         self._failed: Position | None = None
         """The position whose load failed, during the pause."""
         self._retry_seconds = RETRY_SECONDS
+        self._resting: trio.CancelScope | None = None
+        """The pause of the last load that failed: there is one."""
         self._unreadable: Position | None = None
         """Where the last load began, if it has failed."""
         self._stopped = False
@@ -142,6 +144,7 @@ class EntrySource:
         """Nobody asks any more: drop what is loaded, and what is on its way."""
         self._stopped = True
         self.forget()
+        self._end_pause()
 
     async def _load(self, position: Position, entries_max: int) -> None:
         memory, ledger = self._env.loaded, self._ledger
@@ -162,9 +165,8 @@ class EntrySource:
             memory.end(load)
             self._loading = None
         self._arrived()
-        if self._failed == position:  # another one may be asked for at once
+        if self._failed == position and not self._stopped:  # others may be asked for at once
             await self._pause(position)
-            self._arrived()
 
     def _take(self, loaded: Slice) -> None:
         if not self._stopped:
@@ -174,9 +176,21 @@ class EntrySource:
     async def _pause(self, position: Position) -> None:
         seconds = self._retry_seconds
         self._retry_seconds = min(seconds * 2, RETRY_SECONDS_MAX)
-        await trio.sleep(seconds)
-        if self._failed == position:
-            self._failed = None
+        self._end_pause()
+        self._resting = resting = trio.CancelScope()
+        with resting:
+            await trio.sleep(seconds)
+        if self._resting is resting:
+            self._resting = None
+            if self._failed == position:
+                self._failed = None
+            self._arrived()
+
+    def _end_pause(self) -> None:
+        """A later load has failed, which has a pause of its own, or nobody asks any more."""
+        if self._resting is not None:
+            self._resting.cancel()
+            self._resting = None
 
     async def _read(self, position: Position, entries_max: int, bytes_max: int) -> Slice:
         ledger = self._ledger

@@ -9,7 +9,7 @@ from trio.testing import MockClock
 
 from magnetar.core.kernel.errors import StorageFailed
 from magnetar.core.ledger.read.loaded_entries import LoadedEntries
-from magnetar.core.testing.bench import Bench, settled
+from magnetar.core.testing.bench import Bench, log_reads, settled
 from magnetar.core.topic.subscription import source as module
 from magnetar.core.topic.subscription.source import EntrySource
 
@@ -104,6 +104,28 @@ async def test_who_waits_at_what_is_lost_is_served_elsewhere_at_once(
     assert autojump_clock.current_time() == requested > began
     assert caplog.text.count("lost") == 1
     assert "cannot read at" not in caplog.text
+
+
+async def test_there_is_one_pause_however_often_others_are_asked_for(
+    desk: Bench, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = await desk.topic()
+    places = await desk.published(topic, b"0", b"1", b"2")
+    desk.ledgers.ledgers[places[0][0]].damaged.add(1)
+    source = EntrySource(topic.ledger, desk.env, lambda: source.at(places[1]), nothing)
+    for _ in range(20):
+        assert source.at(places[1]) is None
+        await settled()
+        source.at(places[2])
+        await settled()
+    await trio.sleep(100)  # until the pauses are long again
+    reads = log_reads(monkeypatch)
+    await trio.sleep(100)
+    assert len(reads) == 100 / module.RETRY_SECONDS_MAX
+
+    source.stop()
+    await trio.sleep(100)
+    assert len(reads) == 100 / module.RETRY_SECONDS_MAX
 
 
 async def test_what_is_lost_is_hidden_where_readers_go_on_by_themselves(desk: Bench) -> None:
