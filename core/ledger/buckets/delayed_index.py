@@ -186,14 +186,13 @@ class DelayedIndex:
         return False
 
     def _covering(self, key: BlockKey) -> list[Bucket]:
-        """The buckets to ask for a block: those with the fewest blocks first, if there are many."""
+        """The buckets to ask for a block, those with the fewest blocks first."""
         named = self._find_named()
         covering = [one for one in named if one.first <= key <= one.last and self._is_readable(one)]
-        if sum(one.blocks for one in covering) <= COVERING_BLOCKS_MAX:
-            return covering
         covering.sort(key=attrgetter("blocks"))
         together = accumulate(one.blocks for one in covering)
-        return covering[: sum(1 for blocks in together if blocks <= COVERING_BLOCKS_MAX)]
+        sized = zip(covering, together, strict=True)
+        return [one for one, blocks in sized if blocks <= COVERING_BLOCKS_MAX]
 
     def block(self, key: BlockKey) -> DelayedBlock | None:
         """What is stored of a block, which `is_loaded`; None if that is nothing."""

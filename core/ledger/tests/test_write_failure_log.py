@@ -1,20 +1,12 @@
 """A log that cannot be written says so once, and once that it can be again."""
 
-from collections.abc import AsyncIterator
-
 import pytest
 from trio.testing import MockClock
 
 from magnetar.core.kernel.errors import StorageFailed
 from magnetar.core.ledger.cursor.cursor import RETRY_SECONDS, Cursor
 from magnetar.core.ledger.log.chain import START
-from magnetar.core.testing.bench import Bench, Outcome, bench, settled
-
-
-@pytest.fixture
-async def desk() -> AsyncIterator[Bench]:
-    async with bench() as made:
-        yield made
+from magnetar.core.testing.bench import Bench, Outcome, settled
 
 
 async def test_trouble_is_logged_when_it_begins_and_when_it_is_over(

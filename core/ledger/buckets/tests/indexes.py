@@ -87,3 +87,13 @@ async def with_many_buckets(desk: Bench, monkeypatch: pytest.MonkeyPatch) -> Man
     for number in range(UNMERGED_MAX):
         await note_blocks(ledger.delayed_index, [number])
     return ledger
+
+
+async def with_wide_buckets(desk: Bench, monkeypatch: pytest.MonkeyPatch) -> ManagedLedger:
+    """A log that was opened again, with buckets of two blocks, between which block 50 is."""
+    monkeypatch.setattr(delayed_index, "NOTED_BLOCKS", 2)
+    ledger = await opened(desk)
+    for number in range(1, 10):
+        await note_blocks(ledger.delayed_index, [number, 100 - number])
+    await ledger.close()
+    return await opened(desk)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-
 import pytest
 import trio
 from trio.testing import MockClock
@@ -27,15 +25,15 @@ from magnetar.core.ledger.buckets.tests.indexes import (
     opened,
     told,
     with_many_buckets,
+    with_wide_buckets,
 )
 from magnetar.core.ports.ledger_store import LedgerInfo
-from magnetar.core.testing.bench import Bench, bench, settled
+from magnetar.core.testing.bench import Bench, settled
 
 
-@pytest.fixture
-async def desk() -> AsyncIterator[Bench]:
-    async with bench() as made:
-        yield made
+async def hang(*_asked: int) -> list[bytes]:
+    """A read that storage never answers."""
+    await trio.sleep_forever()
 
 
 async def test_who_asks_at_the_same_time_is_told_once(desk: Bench) -> None:
@@ -64,13 +62,8 @@ async def test_of_many_buckets_for_one_block_some_are_asked(
     """Two that read at different places note blocks of both, so that buckets are wide: to read all
     of them, one would have to go for the other.
     """
-    monkeypatch.setattr(delayed_index, "NOTED_BLOCKS", 2)
     monkeypatch.setattr(delayed_index, "COVERING_BLOCKS_MAX", 8)
-    ledger = await opened(desk)
-    for number in range(1, 10):
-        await note_blocks(ledger.delayed_index, [number, 100 - number])
-    await ledger.close()
-    index = (await opened(desk)).delayed_index
+    index = (await with_wide_buckets(desk, monkeypatch)).delayed_index
     middle = (0, 50)
     assert len([one for one in index._find_named() if one.first <= middle <= one.last]) > 4
     assert await found(index, middle) is None
@@ -80,12 +73,7 @@ async def test_of_many_buckets_for_one_block_some_are_asked(
 async def test_who_has_waited_goes_on_though_others_took_the_memory(
     desk: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(delayed_index, "NOTED_BLOCKS", 2)
-    ledger = await opened(desk)
-    for number in range(1, 10):
-        await note_blocks(ledger.delayed_index, [number, 100 - number])
-    await ledger.close()
-    index = (await opened(desk)).delayed_index
+    index = (await with_wide_buckets(desk, monkeypatch)).delayed_index
     desk.storage.index_memory._blocks_max = 3
     for _ in range(2):
         assert await found(index, (0, 50)) is None
@@ -116,18 +104,9 @@ async def test_of_two_that_read_none_waits_for_all_that_the_other_reads(
 async def test_what_is_lost_stays_so_though_others_are_slow(
     desk: Bench, monkeypatch: pytest.MonkeyPatch, autojump_clock: MockClock
 ) -> None:
-    monkeypatch.setattr(delayed_index, "NOTED_BLOCKS", 2)
-    ledger = await opened(desk)
-    for number in range(1, 6):
-        await note_blocks(ledger.delayed_index, [number, 100 - number])
-    await ledger.close()
-    ledger = await opened(desk)
+    ledger = await with_wide_buckets(desk, monkeypatch)
     lost, slow = ledger.delayed_index._covering((0, 50))[:2]
     desk.ledgers.ledgers[lost.ledger_id].damaged.add(0)
-
-    async def hang(*_asked: int) -> list[bytes]:
-        await trio.sleep_forever()
-
     monkeypatch.setattr(desk.ledgers.ledgers[slow.ledger_id], "read", hang)
     assert await told(ledger.delayed_index, (0, 50))
     assert lost not in buckets_of(ledger.properties)
@@ -147,10 +126,6 @@ async def test_nobody_waits_for_long(
     others = AT_ONCE if for_a_turn else 0
     for _ in range(others):
         desk.storage.index_memory.loads.acquire_nowait()
-
-    async def hang(*_asked: int) -> list[bytes]:
-        await trio.sleep_forever()
-
     monkeypatch.setattr(desk.ledgers.ledgers[made.ledger_id], "read", hang)
     index = (await opened(desk)).delayed_index
     began = trio.current_time()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import zlib
-from collections.abc import AsyncIterator
 
 import pytest
 import trio
@@ -38,13 +37,7 @@ from magnetar.core.ledger.buckets.tests.indexes import (
 from magnetar.core.ledger.log import removal
 from magnetar.core.ledger.log.ledger_list_record import CompactedLedger
 from magnetar.core.ports.ledger_store import LedgerWriter
-from magnetar.core.testing.bench import Bench, bench, settled, stored
-
-
-@pytest.fixture
-async def desk() -> AsyncIterator[Bench]:
-    async with bench() as made:
-        yield made
+from magnetar.core.testing.bench import Bench, settled, stored
 
 
 async def test_what_is_noted_is_found_by_the_next_owner(desk: Bench) -> None:

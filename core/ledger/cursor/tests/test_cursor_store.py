@@ -1,20 +1,12 @@
 """Where a cursor is kept: one ledger at most, and nothing of another owner's is written over."""
 
-from collections.abc import AsyncIterator
-
 import pytest
 
 from magnetar.core.kernel.errors import Fenced, NotFound, StorageFailed
 from magnetar.core.ledger import formats
 from magnetar.core.ledger.cursor.cursor_store import CursorRecord
 from magnetar.core.ledger.log.managed_ledger import LogState, ManagedLedger
-from magnetar.core.testing.bench import Bench, bench, settled
-
-
-@pytest.fixture
-async def desk() -> AsyncIterator[Bench]:
-    async with bench() as made:
-        yield made
+from magnetar.core.testing.bench import Bench, settled
 
 
 def value(ledger_id: int = -1, entry_id: int = 0) -> bytes:

@@ -7,7 +7,6 @@ which every entry that is stored was applied, in order.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -38,12 +37,6 @@ covering_case = pytest.mark.parametrize(
     "case", [OfSequences, OfTransactions], ids=lambda case: case.__name__
 )
 """Those that hold entries until a snapshot covers them."""
-
-
-@pytest.fixture
-async def desk() -> AsyncIterator[Bench]:
-    async with bench() as made:
-        yield made
 
 
 FEW: list[Step] = [(0, 1), (0, 2), (0, 1), (2, 2), (0, 3), (1, 1), (0, 2), (2, 1)]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-
 import msgspec
 import pytest
 
@@ -11,16 +9,10 @@ from magnetar.core.kernel.errors import Corrupted, Fenced, StorageFailed
 from magnetar.core.ledger.fold.fold import Snapshot, SnapshotStore
 from magnetar.core.ledger.fold.snapshots import CursorSnapshots, MetadataSnapshots, Numbers
 from magnetar.core.ledger.log.managed_ledger import LogState, ManagedLedger
-from magnetar.core.testing.bench import Bench, bench, stored
+from magnetar.core.testing.bench import Bench, stored
 from magnetar.core.testing.metadata import overwrite
 
 PATH = "/magnetar/snapshots/t"
-
-
-@pytest.fixture
-async def desk() -> AsyncIterator[Bench]:
-    async with bench() as made:
-        yield made
 
 
 def in_record(desk: Bench, ledger: ManagedLedger) -> SnapshotStore[Numbers]:

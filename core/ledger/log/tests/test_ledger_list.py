@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,16 +15,10 @@ from magnetar.core.ledger import formats
 from magnetar.core.ledger.log.chain import Position, Segment
 from magnetar.core.ledger.log.ledger_list import CLEAN_TO, CREATED, LedgerList
 from magnetar.core.ledger.log.ledger_list_record import COMPACTED, CompactedLedger, doomed_of
-from magnetar.core.testing.bench import NAME, Bench, bench, settled
+from magnetar.core.testing.bench import NAME, Bench, settled
 
 CORE = Path(__file__).resolve().parents[3]
 Change = Callable[[LedgerList], Awaitable[object]]
-
-
-@pytest.fixture
-async def desk() -> AsyncIterator[Bench]:
-    async with bench() as made:
-        yield made
 
 
 class Owner:

@@ -70,6 +70,9 @@ class Gone:
         return False
 
 
+GONE: Final = Gone()
+
+
 class ProduceHandler:
     """See the module's docstring. Its fields are read for each batch, so they are plain."""
 
@@ -120,7 +123,7 @@ class ProduceHandler:
 
     def closed(self) -> None:
         """The connection is gone; batches may still be on their way to storage."""
-        self.replies = Gone()
+        self.replies = GONE
         self.throttle.closed()
 
     def may_write(self, topic: str) -> bool:
